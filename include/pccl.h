@@ -1178,7 +1178,9 @@ typedef struct pcclPartialOp_t {
  * pcclInvalidUsage     this member is too late: the parts of its round, or of
  *                      rounds before the one under way, are not kept any more.
  *                      It has missed them: synchronize the shared state, then
- *                      call for the next round.
+ *                      call for the next round. So too, once for each tag,
+ *                      when a coordinator has died and another one has taken
+ *                      its place (pccl-master --master-grace).
  * pcclMasterConnectionFailed  evicted, the run is over, or the coordinator is
  *                      gone.
  * pcclInternalError    no memory, or 64 rounds are under way here.

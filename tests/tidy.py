@@ -26,7 +26,8 @@ BASE = ["src/base/append.h", "src/base/arguments", "src/base/base.h",
         "src/base/buggify.h", "src/base/cursor.h", "src/base/dtype",
         "src/base/evidence.h", "src/base/pool", "src/base/scope.h",
         "src/base/float_env.h",
-        "src/base/wire", "src/base/keyed.h", "src/base/grant.h"]
+        "src/base/wire", "src/base/keyed.h", "src/base/grant.h",
+        "src/base/siphash.h"]
 LAYERS = {
     "include/": ["include/"],
     "src/base/": BASE,

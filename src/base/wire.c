@@ -6,6 +6,7 @@
 #include "cursor.h"
 #include "dtype.h"
 #include "wire_partial.h"
+#include "wire_resume.h"
 
 #include <string.h>
 
@@ -51,7 +52,7 @@ static const struct wire_shape {
     [WIRE_SYNCED] = {"SYNCED", LIST_IDS, 8 * PEERS_MAX + 512},
     [WIRE_HEARTBEAT] = {"BEAT", 0, 64},
     [WIRE_RESULT] = {"RESULT", 0, WIRE_RESULT_MAX + 64},
-    [WIRE_WELCOME] = {"WELCOME", 0, 64},
+    [WIRE_WELCOME] = {"WELCOME", 0, 96},
     [WIRE_EVICT] = {"EVICT", 0, 512},
     [WIRE_ANSWER] = {"ANSWER", 0, 64},
     [WIRE_FLUSH] = {"FLUSH", LIST_IDS, 8 * PEERS_MAX + 128},
@@ -62,7 +63,7 @@ static const struct wire_shape {
                           LIST_RELAYS,
                       WIRE_BODY_MAX},
     [WIRE_VERDICT] = {"VERDICT", LIST_OPS, OP_LIST_MAX + 512},
-    [WIRE_INSTALL] = {"INSTALL", LIST_IDS, 8 * PEERS_MAX + 64},
+    [WIRE_INSTALL] = {"INSTALL", LIST_IDS, 8 * PEERS_MAX + 128},
     [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 512},
     [WIRE_BLOCKED] = {"BLOCKED", LIST_OPS, OP_LIST_MAX + 64},
     [WIRE_MEASURED] = {"MEASURED", LIST_EDGES, 25 * WIRE_EDGES_MAX + 64},
@@ -82,6 +83,8 @@ static const struct wire_shape {
     [WIRE_OFFERS] = {"OFFERS", LIST_MEMBERS, 64 * WIRE_OFFERS_MAX + 128},
     [WIRE_PARTIAL] = {"PARTIAL", LIST_IDS | LIST_SETS,
                       16 * WIRE_PARTS_MAX + WIRE_AVERAGED_MAX / 8 + 512},
+    [WIRE_RESUME] = {"RESUME", 0, 96},
+    [WIRE_RESUMED] = {"RESUMED", 0, 96},
     [WIRE_COVERAGE] = {"COVERAGE", LIST_IDS | LIST_PARTS | LIST_SETS,
                        16 * WIRE_AVERAGED_MAX +
                            WIRE_PARTS_MAX *(40 + WIRE_AVERAGED_MAX / 8) + 512},
@@ -276,15 +279,6 @@ static void hello_field(struct cursor *c, struct wire_msg *m)
     cursor_u64(c, &m->hello.max_stale);
 }
 
-static void welcome_field(struct cursor *c, struct wire_msg *m)
-{
-    cursor_u64(c, &m->welcome.id);
-    cursor_u64(c, &m->welcome.key.word[0]);
-    cursor_u64(c, &m->welcome.key.word[1]);
-    cursor_u32(c, &m->welcome.deadline_ms);
-    cursor_u32(c, &m->welcome.minimum);
-}
-
 static void fault_field(struct cursor *c, struct wire_msg *m)
 {
     cursor_u8(c, &m->fault.cause);
@@ -311,6 +305,9 @@ static void view_field(struct cursor *c, struct wire_msg *m)
     cursor_u32(c, &m->view.groups);
     cursor_u32(c, &m->view.largest);
     cursor_u32(c, &m->view.traits);
+    for (uint32_t i = 0; i < VOTE_KIND_COUNT; i++)
+        cursor_u32(c, &m->view.answered[i]);
+    cursor_u64(c, &m->view.synced);
 }
 
 static void waiting_field(struct cursor *c, struct wire_msg *m)
@@ -400,6 +397,7 @@ static void sync_field(struct cursor *c, struct wire_msg *m)
     cursor_u32(c, &m->sync.holders);
     cursor_u32(c, &m->sync.receivers);
     cursor_u64(c, &m->sync.given);
+    cursor_flag(c, &m->sync.again);
     limit(c, m->sync.strategy, SYNC_STRATEGY_COUNT);
     limit(c, m->sync.role, SYNC_ROLE_COUNT);
     limit(c, m->sync.holders, PEERS_MAX + 1);
@@ -448,22 +446,23 @@ static void ready_field(struct cursor *c, struct wire_msg *m)
 /* NULL: round and epoch say it all, or a list does. */
 static void (*const fields[WIRE_TYPE_COUNT])(struct cursor *,
                                              struct wire_msg *) = {
-    [WIRE_HELLO] = hello_field,       [WIRE_WELCOME] = welcome_field,
-    [WIRE_VOTE] = vote_field,         [WIRE_ANSWER] = vote_field,
-    [WIRE_SUSPECT] = fault_field,     [WIRE_REFRESH] = fault_field,
-    [WIRE_DONATE] = result_field,     [WIRE_RESULT] = result_field,
-    [WIRE_FLUSH] = dispute_field,     [WIRE_FLUSHED] = dispute_field,
-    [WIRE_VERDICT] = dispute_field,   [WIRE_ABORT] = abort_field,
-    [WIRE_EVICT] = abort_field,       [WIRE_PROPOSE] = view_field,
-    [WIRE_INSTALL] = view_field,      [WIRE_SYNC] = sync_field,
-    [WIRE_SYNCED] = sync_field,       [WIRE_STATE] = sync_field,
-    [WIRE_PROBE] = probe_field,       [WIRE_OFFER] = offer_field,
-    [WIRE_OFFERS_GET] = offer_field,  [WIRE_OFFERS] = offer_field,
-    [WIRE_DIAL_REQUEST] = call_field, [WIRE_WAITING] = waiting_field,
-    [WIRE_STATUS_GET] = status_field, [WIRE_STATUS] = status_field,
-    [WIRE_PARTIAL] = averages_field,  [WIRE_COVERAGE] = averages_field,
-    [WIRE_SAMPLES] = samples_field,   [WIRE_READY] = ready_field,
-    [WIRE_RELAY] = relay_field,
+    [WIRE_HELLO] = hello_field,         [WIRE_WELCOME] = wire_welcome_field,
+    [WIRE_VOTE] = vote_field,           [WIRE_ANSWER] = vote_field,
+    [WIRE_SUSPECT] = fault_field,       [WIRE_REFRESH] = fault_field,
+    [WIRE_DONATE] = result_field,       [WIRE_RESULT] = result_field,
+    [WIRE_FLUSH] = dispute_field,       [WIRE_FLUSHED] = dispute_field,
+    [WIRE_VERDICT] = dispute_field,     [WIRE_ABORT] = abort_field,
+    [WIRE_EVICT] = abort_field,         [WIRE_PROPOSE] = view_field,
+    [WIRE_INSTALL] = view_field,        [WIRE_SYNC] = sync_field,
+    [WIRE_SYNCED] = sync_field,         [WIRE_STATE] = sync_field,
+    [WIRE_PROBE] = probe_field,         [WIRE_OFFER] = offer_field,
+    [WIRE_OFFERS_GET] = offer_field,    [WIRE_OFFERS] = offer_field,
+    [WIRE_DIAL_REQUEST] = call_field,   [WIRE_WAITING] = waiting_field,
+    [WIRE_STATUS_GET] = status_field,   [WIRE_STATUS] = status_field,
+    [WIRE_PARTIAL] = averages_field,    [WIRE_COVERAGE] = averages_field,
+    [WIRE_SAMPLES] = samples_field,     [WIRE_READY] = ready_field,
+    [WIRE_RELAY] = relay_field,         [WIRE_RESUME] = wire_resume_field,
+    [WIRE_RESUMED] = wire_resume_field,
 };
 
 static void wire_fields(struct cursor *c, struct wire_msg *m)

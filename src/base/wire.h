@@ -101,6 +101,9 @@ enum wire_type {
     WIRE_COVERAGE, /* master -> peer: enum partial_order */
     /* anybody -> master */
     WIRE_RELAY, /* first: the connection is to be relayed (rule N11) */
+    /* Rules H: */
+    WIRE_RESUME,  /* member -> a new master, first: it was one of the run */
+    WIRE_RESUMED, /* master -> peer: it is */
     WIRE_TYPE_COUNT,
 };
 
@@ -111,6 +114,8 @@ enum vote_kind {
     VOTE_OPTIMIZE, /* pcclOptimizeTopology */
     VOTE_KIND_COUNT,
 };
+
+enum { ANSWER_UNKNOWN = 0xfe };
 
 /* Values are those of pcclSharedStateSyncStrategy_t. */
 enum sync_strategy {
@@ -357,8 +362,27 @@ struct wire_msg {
             uint64_t id;
             struct wire_key key; /* proof of membership between peers */
             uint32_t deadline_ms;
-            uint32_t minimum; /* members that the run needs (rule M14) */
+            uint32_t minimum;       /* members that the run needs (rule M14) */
+            uint64_t term;          /* of this master (rule H1) */
+            uint32_t grace_ms;      /* for a new one; 0: there is none (H2) */
+            struct wire_key secret; /* for RESUME, of this peer alone */
         } welcome;
+        struct {
+            /* RESUME; `round` is that of the proposal that the sender is ready
+             * for, or 0. */
+            uint64_t id;
+            struct wire_key secret;
+            uint64_t synced; /* the synchronization that ended last, or 0; */
+            bool complete;   /* ... and well, for this peer */
+            /* By kind of vote: the number of the last answer to all, and the
+             * answer, or ANSWER_UNKNOWN to those that came later. */
+            uint32_t answered[VOTE_KIND_COUNT];
+            uint8_t answer[VOTE_KIND_COUNT];
+            uint64_t term; /* the highest seen; RESUMED: of this master */
+            /* RESUMED: INSTALL of the sender's proposal follows. */
+            bool installs;
+            uint32_t grace_ms;
+        } resume;
         struct {
             uint8_t kind; /* vote_kind */
             uint8_t flag; /* ANSWER: the answer or 0xff: refused */
@@ -397,7 +421,10 @@ struct wire_msg {
             char text[WIRE_TEXT_MAX + 1];
         } verdict;
         struct {
-            uint64_t id;       /* of the round; 0 in SYNC */
+            /* Of the round. SYNC: 0, or with `again`, of the last one that has
+             * ended for this peer (rule H6). */
+            uint64_t id;
+            bool again; /* SYNC: the master that was asked first has died */
             uint64_t revision; /* SYNC: of the peer. STATE: of the group */
             uint64_t structure, content; /* digests; STATE: the elected */
             uint8_t strategy;            /* SYNC */
@@ -491,6 +518,9 @@ struct wire_msg {
             uint32_t groups;  /* distinct groups */
             uint32_t largest; /* members of the largest group */
             uint32_t traits;  /* INSTALL: of all survivors (rule T4) */
+            /* INSTALL: the number of the last answer to all (rule H6). */
+            uint32_t answered[VOTE_KIND_COUNT];
+            uint64_t synced; /* INSTALL: as in RESUME, of the group */
         } view;
     };
     /* Lists; wire.c defines the lists of each type. Borrowed. */

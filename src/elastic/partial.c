@@ -63,6 +63,9 @@ static void free_call(struct partial *p, struct partial_call *c)
 
 void partial_free(struct partial *p)
 {
+    free(p->tags);
+    p->tags = NULL;
+    p->tag_count = 0;
     while (p->calls) free_call(p, p->calls);
 }
 
@@ -73,8 +76,8 @@ static void set_text(struct partial_call *c, const char *text)
     c->text[size] = '\0';
 }
 
-static void finish(struct partial *p, struct partial_call *c, int why,
-                   const char *text)
+void partial_finish(struct partial *p, struct partial_call *c, int why,
+                    const char *text)
 {
     stop_moving(p, c);
     c->phase = PARTIAL_DONE;
@@ -84,12 +87,14 @@ static void finish(struct partial *p, struct partial_call *c, int why,
     p->changed(p->user);
 }
 
-void partial_stop(struct partial *p)
+void partial_stop(struct partial *p, int why)
 {
+    for (uint32_t i = 0; i < p->tag_count; i++)
+        p->tags[i].missed = !partial_is_under_way(p, p->tags[i].tag);
     for (struct partial_call *c = p->calls, *next; c; c = next) {
         next = c->next;
         if (c->phase != PARTIAL_DONE)
-            finish(p, c, PARTIAL_GONE, "");
+            partial_finish(p, c, why, "");
         else if (c->taken)
             free_call(p, c);
         else
@@ -116,62 +121,6 @@ bool partial_has_work(const struct partial *p)
     for (const struct partial_call *c = p->calls; c; c = c->next)
         if (c->phase != PARTIAL_DONE || !c->released) return true;
     return false;
-}
-
-const char *partial_wrong(const struct partial_request *r)
-{
-    if (r->dtype >= DTYPE_COUNT) return "unknown datatype";
-    if (r->redop != REDOP_SUM && r->redop != REDOP_AVG)
-        return "the operator of a partial all-reduce is pcclSum or pcclAvg";
-    if (!reduce_has_weighted((enum dtype)r->dtype, (enum redop)r->redop))
-        return "pcclAvg of a partial all-reduce is for floating-point types";
-    if (r->count > INT64_MAX / 16) return "count is too large";
-    if (r->count > 0 && (!r->send || !r->recv)) return "a buffer is NULL";
-    uintptr_t size = r->count * dtype_size((enum dtype)r->dtype);
-    uintptr_t a = (uintptr_t)r->send;
-    uintptr_t b = (uintptr_t)r->recv;
-    if (a != b && a < b + size && b < a + size)
-        return "sendbuf and recvbuf overlap without being equal";
-    if (!(r->weight > 0 && r->weight <= PARTIAL_WEIGHT_MAX))
-        return "weight is not a number between 0 and 1e290";
-    if (r->deadline_ms == 0 || r->deadline_ms > INT32_MAX)
-        return "deadline_ms is not between 1 and 2^31 - 1";
-    if (r->gather_ms > r->deadline_ms) return "gather_ms exceeds deadline_ms";
-    return NULL;
-}
-
-struct partial_call *partial_call(struct partial *p,
-                                  const struct partial_request *r)
-{
-    uint32_t count = 0;
-    for (const struct partial_call *c = p->calls; c; c = c->next)
-        count += !c->taken;
-    if (count == PARTIAL_CALLS_MAX) return NULL;
-    struct partial_call *c = calloc(1, sizeof *c);
-    if (!c) return NULL;
-    c->r = *r;
-    c->own = PARTIAL_NONE;
-    c->element = (uint32_t)dtype_size((enum dtype)r->dtype);
-    c->result = malloc(r->count * c->element + 1);
-    if (!c->result) {
-        free(c);
-        return NULL;
-    }
-    c->next = p->calls;
-    p->calls = c;
-    struct wire_msg msg = {.type = WIRE_PARTIAL};
-    msg.partial.word = PARTIAL_CALL;
-    msg.partial.tag = r->tag;
-    msg.partial.version = ++p->serial;
-    msg.partial.count = r->count;
-    msg.partial.dtype = r->dtype;
-    msg.partial.redop = r->redop;
-    msg.partial.weight = r->weight;
-    msg.partial.deadline_ms = r->deadline_ms;
-    msg.partial.gather_ms = r->gather_ms;
-    msg.partial.evict_after = r->evict_after;
-    p->send(p->user, &msg);
-    return c;
 }
 
 void partial_take(struct partial *p, struct partial_call *c)
@@ -546,7 +495,7 @@ static void on_end(struct partial *p, struct partial_call *c,
                    size_of(c, i));
     }
     c->contributed = msg->partial.contributed;
-    finish(p, c, PARTIAL_WELL, "");
+    partial_finish(p, c, PARTIAL_WELL, "");
     if (msg->partial.last) release(p, c);
 }
 
@@ -554,7 +503,8 @@ static void on_release(struct partial *p, uint64_t number)
 {
     for (struct partial_call *c = p->calls; c; c = c->next) {
         if (c->number != number) continue;
-        if (c->phase == PARTIAL_FAILING) finish(p, c, PARTIAL_BROKEN, c->text);
+        if (c->phase == PARTIAL_FAILING)
+            partial_finish(p, c, PARTIAL_BROKEN, c->text);
         if (c->phase != PARTIAL_DONE) continue;
         release(p, c);
         if (c->taken) free_call(p, c);
@@ -589,7 +539,7 @@ void partial_on_message(struct partial *p, const struct wire_msg *msg)
         on_end(p, c, msg);
         return;
     case PARTIAL_REFUSE:
-        finish(p, c, msg->partial.why, msg->partial.text);
+        partial_finish(p, c, msg->partial.why, msg->partial.text);
         return;
     case PARTIAL_RELEASE:
     case PARTIAL_ORDER_COUNT:

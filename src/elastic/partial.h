@@ -92,6 +92,7 @@ struct partial_call {
     bool reports;  /* HOLDS is due for each part */
     bool starved;  /* there was no memory */
     struct partial_request r;
+    uint32_t serial;             /* of the member's calls */
     uint64_t number;             /* 0: not known */
     uint8_t *result;             /* all parts; owned */
     uint32_t element, self, own; /* own: the part, or PARTIAL_NONE */
@@ -107,13 +108,20 @@ struct partial_call {
 };
 
 #define PARTIAL_NONE UINT32_MAX
-enum { PARTIAL_WELL = -1, PARTIAL_GONE = -2, PARTIAL_BROKEN = -3 };
+enum {
+    PARTIAL_WELL = -1,
+    PARTIAL_GONE = -2,
+    PARTIAL_BROKEN = -3,
+    PARTIAL_LOST = -4,
+};
 
 struct partial_early {
     uint64_t peer, tag, number;
     struct partial_question question;
     pccl_ns since;
 };
+
+enum { PARTIAL_TAGS_MAX = 64 }; /* as many as the coordinator keeps */
 
 struct partial {
     struct links *links;
@@ -125,6 +133,12 @@ struct partial {
     uint32_t piece;  /* PARTIAL_CHUNK; less in tests */
     struct partial_early early[PARTIAL_EARLY_MAX];
     uint32_t early_count;
+    /* In the order of their last calls. */
+    struct partial_tag {
+        uint64_t tag;
+        bool missed; /* perhaps a round of it, when a coordinator was lost */
+    } * tags;
+    uint32_t tag_count;
 };
 
 /* The caller zeroes it before. */
@@ -132,8 +146,9 @@ void partial_init(struct partial *p, struct links *links,
                   void (*send)(void *user, const struct wire_msg *msg),
                   void (*changed)(void *user), void *user);
 void partial_free(struct partial *p); /* before the links */
-/* Out of the run: every call ends. */
-void partial_stop(struct partial *p);
+/* Every call ends. PARTIAL_GONE: out of the run. PARTIAL_LOST: the coordinator
+ * is; so does the next call of each tag that none is under way of (H8). */
+void partial_stop(struct partial *p, int why);
 void partial_tick(struct partial *p);
 
 /* What is wrong with the arguments, or NULL. */
@@ -141,6 +156,8 @@ const char *partial_wrong(const struct partial_request *r);
 /* Begins a call. NULL: no memory, or too many. */
 struct partial_call *partial_call(struct partial *p,
                                   const struct partial_request *r);
+/* Another coordinator is to know of the calls that it was not there for. */
+void partial_call_again(const struct partial *p);
 struct partial_call *partial_find(struct partial *p, uint64_t tag);
 /* The call is DONE and its result was read: it may be freed. */
 void partial_take(struct partial *p, struct partial_call *c);
@@ -151,6 +168,9 @@ bool partial_waits(const struct partial *p); /* a call is under way */
 
 /* --- partial*.c only --- */
 void partial_receive_frames(struct partial *p);
+bool partial_is_under_way(const struct partial *p, uint64_t tag);
+void partial_finish(struct partial *p, struct partial_call *c, int why,
+                    const char *text);
 bool partial_stream_open(const struct partial *p, struct partial_stream *s,
                          uint32_t from, uint8_t *to, uint64_t size);
 void partial_stream_close(struct partial_stream *s);

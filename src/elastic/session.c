@@ -54,6 +54,8 @@ static void on_fault(void *user, enum engine_fault fault, const struct op *op,
 {
     struct session *s = user;
     if (s->state != SESSION_MEMBER || links_is_frozen(s->links)) return;
+    /* Rule H7: a new master begins a round, and this ends in it. */
+    if (session_waits_for_master(s)) return;
     if (s->master_lost) s->stranded = true;
     struct wire_msg msg = {.type = WIRE_REFRESH, .epoch = s->view->epoch};
     if (op) {
@@ -142,7 +144,7 @@ void session_gone(struct session *s, const char *reason)
     struct engine *e = s->engine;
     links_close_all(s->links);
     message_stop(&s->messages, pcclMasterConnectionFailed);
-    partial_stop(&s->partial);
+    partial_stop(&s->partial, PARTIAL_GONE);
     for (uint32_t i = 0; i < engine_op_end(e); i++) {
         struct op *op = engine_op(e, i);
         if (!op || op_is_done(op)) continue;
@@ -171,7 +173,8 @@ int session_vote(struct session *s, enum vote_kind kind)
 {
     if (s->state == SESSION_NEW || s->state == SESSION_JOINING)
         return pcclInvalidUsage;
-    if (s->master_lost) session_gone(s, s->reason); /* rule M9 */
+    if (s->master_lost && !session_waits_for_master(s))
+        session_gone(s, s->reason); /* rule M9 */
     if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
     if (s->votes[kind] != VOTE_IDLE) return pcclInvalidUsage;
     if (kind != VOTE_PENDING) {
@@ -181,8 +184,9 @@ int session_vote(struct session *s, enum vote_kind kind)
     }
     s->votes[kind] = VOTE_WAITING;
     if (kind == VOTE_OPTIMIZE) session_report_ways(s);
+    s->vote_calls[kind] = ++s->calls;
     struct wire_msg vote = {
-        .type = WIRE_VOTE, .round = ++s->calls, .epoch = s->view->epoch};
+        .type = WIRE_VOTE, .round = s->calls, .epoch = s->view->epoch};
     vote.vote.kind = (uint8_t)kind;
     session_send(s, &vote);
     return pcclSuccess;
@@ -193,7 +197,8 @@ void session_leave(struct session *s)
     struct wire_msg leave = {.type = WIRE_LEAVE};
     s->leaving = true;
     session_send(s, &leave);
-    if (s->state != SESSION_MEMBER || s->master_lost) session_gone(s, "left");
+    bool nobody = s->master_lost && !session_waits_for_master(s);
+    if (s->state != SESSION_MEMBER || nobody) session_gone(s, "left");
 }
 
 void session_abort_run(struct session *s, int code)
@@ -208,6 +213,10 @@ static void on_answer(struct session *s, const struct wire_msg *msg)
 {
     enum vote_kind kind = (enum vote_kind)msg->vote.kind;
     if (s->votes[kind] != VOTE_WAITING) return;
+    if (msg->round > 0) {
+        s->answered[kind] = msg->round;
+        s->answered_flag[kind] = msg->vote.flag;
+    }
     s->votes[kind] = VOTE_ANSWERED;
     s->answers[kind] = msg->vote.flag;
     if (msg->vote.flag == 0xff && msg->epoch == s->view->epoch)
@@ -236,13 +245,22 @@ static void on_welcome(struct session *s, const struct wire_msg *msg)
     if (msg->welcome.deadline_ms > 0)
         links_set_deadline(s->links, msg->welcome.deadline_ms * PCCL_MS);
     s->minimum = msg->welcome.minimum;
+    s->term = msg->welcome.term;
+    s->grace = msg->welcome.grace_ms * PCCL_MS;
+    s->secret = msg->welcome.secret;
     if (s->waits.reports) session_heartbeat(s); /* tells the host's name */
 }
 
 void session_on_message(struct session *s, const struct wire_msg *msg)
 {
     if (s->state == SESSION_GONE || s->state == SESSION_NEW) return;
+    /* Rule H1: nobody else is listened to. */
+    if (s->master_lost && msg->type != WIRE_RESUMED && msg->type != WIRE_EVICT)
+        return;
     switch (msg->type) {
+    case WIRE_RESUMED:
+        session_on_resumed(s, msg);
+        break;
     case WIRE_WELCOME:
         on_welcome(s, msg);
         break;
@@ -308,9 +326,10 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
  * neither go on (architecture: the master may die). */
 void session_master_gone(struct session *s, const char *reason)
 {
-    if (s->state == SESSION_GONE || s->master_lost) return;
+    if (s->state == SESSION_GONE || (s->master_lost && !s->resuming)) return;
     s->master_lost = true;
     set_reason(s, reason);
+    if (session_outlives_master(s)) return;
     bool waiting = false;
     for (int i = 0; i < VOTE_KIND_COUNT; i++)
         waiting |= s->votes[i] == VOTE_WAITING;
@@ -354,7 +373,11 @@ void session_tick(struct session *s, pccl_ns now)
     /* Rule M9: the removed member receives no report of its removal. */
     bool lacks =
         engine_lacks_link(s->engine) || message_lacks_link(&s->messages);
-    if (!s->master_lost || !lacks) s->linked_at = now;
+    if (!s->master_lost || session_waits_for_master(s) || !lacks)
+        s->linked_at = now;
+    if (session_waits_for_master(s) && now >= s->resume_until)
+        session_gone(s, "no coordinator has come in place of the one that was "
+                        "lost");
     if (now - s->linked_at >= links_deadline(s->links)) s->stranded = true;
     session_settle(s);
 }

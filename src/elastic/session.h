@@ -86,6 +86,25 @@ struct session {
     bool master_lost;  /* members go on until they need the master... */
     bool stranded;     /* ... which is now */
     pccl_ns linked_at; /* when no operation lacked a link */
+    /* Another master may come (rules H): for so long; its term is above. */
+    pccl_ns grace, resume_until;
+    uint64_t term;
+    struct wire_key secret;
+    bool resuming; /* RESUME is sent, RESUMED has not come */
+    /* VERDICTs of the proposal that have come, and those of them that come
+     * again (H7). */
+    uint32_t verdicts, verdicts_again;
+    bool resume_install; /* INSTALL of the proposal follows */
+    bool partial_again;  /* calls of partial all-reduces are sent again */
+    uint32_t answered[VOTE_KIND_COUNT]; /* number of the last answer (H6) */
+    uint8_t answered_flag[VOTE_KIND_COUNT];
+    uint32_t vote_calls[VOTE_KIND_COUNT]; /* their numbers */
+    uint64_t sync_done;    /* the last one that has ended for the group; */
+    bool sync_complete;    /* ... and well, for this peer */
+    bool sync_again;       /* the one under way is asked for again... */
+    bool sync_unspoken;    /* ... once its bytes are here */
+    uint64_t sync_elected; /* revision that its lists named */
+    uint8_t sync_strategy;
     bool leaving;
     char reason[WIRE_TEXT_MAX + 1]; /* why GONE, or the last failure */
     pccl_ns now, heartbeat_at;
@@ -146,6 +165,10 @@ void session_free(struct session *s);
 /* The connection to the master is up: send HELLO. */
 void session_hello(struct session *s, const struct wire_msg *hello);
 void session_on_message(struct session *s, const struct wire_msg *msg);
+/* A connection to a master is up, and the one before was lost: true: RESUME is
+ * sent. May it be wanted. */
+bool session_may_resume(const struct session *s);
+void session_resume(struct session *s);
 void session_master_gone(struct session *s, const char *reason);
 void session_tick(struct session *s, pccl_ns now);
 
@@ -234,11 +257,23 @@ void session_on_install(struct session *s, const struct wire_msg *msg);
 bool session_scope_lives(const struct session *s, const uint64_t *ids,
                          uint32_t count);
 void session_send(struct session *s, const struct wire_msg *msg);
+bool session_outlives_master(struct session *s);
+void session_on_resumed(struct session *s, const struct wire_msg *msg);
+/* A view was installed, perhaps by another master. */
+void session_resume_view(struct session *s);
+/* The master is lost, and another one may come (rule H2). */
+static inline bool session_waits_for_master(const struct session *s)
+{
+    return s->master_lost && s->resume_until > 0;
+}
+void session_offer_again(struct session *s);
 void session_gone(struct session *s, const char *reason);
 void session_sync_on_message(struct session *s, const struct wire_msg *msg);
 void session_partial_init(struct session *s);
 void session_sync_over(void *session); /* the engine's part */
 void session_sync_end(struct session *s, int result, const char *error);
+/* Another master is to hear what the one that died had been asked. */
+void session_sync_speak(struct session *s);
 void session_offer_open(struct session *s);
 void session_probe(struct session *s, const struct wire_msg *msg);
 void session_probed(void *session, uint32_t step, const struct wire_edge *edge);

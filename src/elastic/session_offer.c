@@ -25,8 +25,7 @@ static bool is_busy(void *user)
 
 static void on_changed(void *user)
 {
-    struct session *s = user;
-    if (s->offer.list) tell(s);
+    session_offer_again(user);
 }
 
 void session_offer_open(struct session *s)
@@ -45,6 +44,11 @@ int session_offer(struct session *s, const struct state_list *list,
     offer_begin(&s->offer, list, terms);
     tell(s);
     return pcclSuccess;
+}
+
+void session_offer_again(struct session *s)
+{
+    if (s->offer.list) tell(s);
 }
 
 void session_offer_end(struct session *s)

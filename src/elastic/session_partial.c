@@ -5,7 +5,10 @@
 
 static void to_master(void *user, const struct wire_msg *msg)
 {
-    session_send(user, msg);
+    struct session *s = user;
+    /* Rule H8: until it is asked for again, with what was called before. */
+    if (s->partial_again && msg->partial.word == PARTIAL_CALL) return;
+    session_send(s, msg);
 }
 
 static void on_changed(void *user)
@@ -24,7 +27,8 @@ int session_partial(struct session *s, const struct partial_request *r,
 {
     if (s->state == SESSION_NEW || s->state == SESSION_JOINING)
         return pcclInvalidUsage;
-    if (s->master_lost) session_gone(s, s->reason); /* rule M9 */
+    if (s->master_lost && !session_waits_for_master(s))
+        session_gone(s, s->reason); /* rule M9 */
     if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
     if (partial_find(&s->partial, r->tag)) return pcclInvalidArgument;
     *out = partial_call(&s->partial, r);
@@ -41,6 +45,10 @@ int session_partial_result(const struct session *s,
     case PARTIAL_GONE:
         *text = s->reason;
         return pcclMasterConnectionFailed;
+    case PARTIAL_LOST:
+        *text = "the coordinator was lost during the round, which others may "
+                "have ended well: this member has missed it";
+        return pcclInvalidUsage;
     case PARTIAL_DIFFERS:
         return pcclInvalidArgument;
     case PARTIAL_LATE:

@@ -89,7 +89,8 @@ void session_samples_send(struct session *s)
     struct sample_count *c = &s->samples;
     struct wire_msg msg = {.type = WIRE_SAMPLES, .epoch = s->view->epoch};
     c->interval = interval(s);
-    if (s->state != SESSION_MEMBER || s->leaving || !sample_due(c, s->now))
+    if (s->state != SESSION_MEMBER || s->leaving || s->master_lost ||
+        !sample_due(c, s->now))
         return;
     msg.samples.step = c->own.step;
     msg.samples.count = c->own.count;

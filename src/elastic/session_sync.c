@@ -7,12 +7,25 @@
 
 #include <string.h>
 
+static struct wire_msg question(struct session *s)
+{
+    const struct state_list *list = s->sync_state.list;
+    struct wire_msg ask = {
+        .type = WIRE_SYNC, .round = ++s->calls, .epoch = s->view->epoch};
+    ask.sync.revision = s->sync_revision;
+    ask.sync.strategy = s->sync_strategy;
+    ask.sync.structure = list->structure;
+    ask.sync.content = list->content;
+    return ask;
+}
+
 int session_sync(struct session *s, struct state_list *list,
                  enum sync_strategy strategy, uint64_t revision)
 {
     if (s->state == SESSION_NEW || s->state == SESSION_JOINING)
         return pcclInvalidUsage;
-    if (s->master_lost) session_gone(s, s->reason); /* rule M9 */
+    if (s->master_lost && !session_waits_for_master(s))
+        session_gone(s, s->reason); /* rule M9 */
     if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
     if (session_busy(s)) return pcclPendingAsyncOps;
     if (s->sync != SYNC_IDLE || session_votes_topology(s))
@@ -20,15 +33,32 @@ int session_sync(struct session *s, struct state_list *list,
     s->sync = SYNC_ASKED;
     s->sync_revision = revision;
     s->sync_given = 0;
+    s->sync_strategy = (uint8_t)strategy;
+    s->sync_again = s->sync_unspoken = false;
     state_begin(&s->sync_state, list, strategy == SYNC_ENFORCE_POPULAR);
-    struct wire_msg ask = {
-        .type = WIRE_SYNC, .round = ++s->calls, .epoch = s->view->epoch};
-    ask.sync.revision = revision;
-    ask.sync.strategy = (uint8_t)strategy;
-    ask.sync.structure = list->structure;
-    ask.sync.content = list->content;
+    struct wire_msg ask = question(s);
     session_send(s, &ask);
     return pcclSuccess;
+}
+
+/* Rule H6. Who still receives asks when it has all: the state that it has is
+ * then the elected one. Until then it has no state that others may get. */
+void session_sync_speak(struct session *s)
+{
+    const struct state_sync *t = &s->sync_state;
+    if (s->sync != SYNC_ASKED) return;
+    bool moves = t->phase == STATE_MOVING && (t->receives || t->differs);
+    s->sync_again = true;
+    s->sync_unspoken = moves && t->outcome == STATE_OPEN;
+    if (s->sync_unspoken) return;
+    struct wire_msg ask = question(s);
+    if (moves && t->outcome == STATE_RECEIVED) {
+        ask.sync.revision = s->sync_elected;
+        ask.sync.content = t->content;
+    }
+    ask.sync.again = true;
+    ask.sync.id = s->sync_done;
+    session_send(s, &ask);
 }
 
 int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
@@ -42,9 +72,17 @@ int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
     return s->sync_result;
 }
 
+static void ended(struct session *s, uint64_t id, bool complete)
+{
+    if (id <= s->sync_done) return;
+    s->sync_done = id;
+    s->sync_complete = complete;
+}
+
 void session_sync_end(struct session *s, int result, const char *error)
 {
     if (s->sync != SYNC_ASKED) return;
+    ended(s, s->sync_state.id, false);
     state_end(&s->sync_state);
     s->sync = SYNC_OVER;
     s->sync_result = result;
@@ -113,9 +151,13 @@ static void refuse_sync(struct session *s, enum sync_role role,
 /* Rules S6..S8. */
 void session_sync_on_message(struct session *s, const struct wire_msg *msg)
 {
-    if (s->sync != SYNC_ASKED) return;
     enum sync_role role = (enum sync_role)msg->sync.role;
     const struct state_sync *t = &s->sync_state;
+    bool ends = role == SYNC_COMPLETE || role > SYNC_DIFFERS;
+    if (ends) ended(s, msg->sync.id, role == SYNC_COMPLETE);
+    if (s->sync != SYNC_ASKED) return;
+    if (s->sync_again && t->phase == STATE_MOVING && msg->sync.id > t->id)
+        state_again(&s->sync_state);
     if (t->phase == STATE_MOVING && msg->sync.id != t->id) return;
     if (msg->sync.id != 0 && msg->sync.id <= t->id_before) return;
     if (role == SYNC_COMPLETE) {
@@ -140,6 +182,7 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
                                   .receivers = msg->sync.receivers,
                                   .count = msg->id_count};
     if (orders.holders + orders.receivers > orders.count) return;
+    s->sync_elected = msg->sync.revision;
     if (!state_parts(&s->sync_state, &orders))
         session_gone(s, "out of memory for the synchronization");
 }
@@ -170,4 +213,5 @@ void session_sync_over(void *user)
             s, pcclNoSharedStateAvailable,
             "no holder of the state could be reached, or none gave the "
             "content it promised");
+    if (s->sync_unspoken) session_sync_speak(s);
 }

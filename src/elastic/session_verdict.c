@@ -138,6 +138,11 @@ const char *session_dispute(const struct session *s, const struct wire_op *name)
 void session_on_verdict(struct session *s, const struct wire_msg *msg)
 {
     if (!s->proposed || msg->round != s->round) return;
+    if (s->verdicts_again > 0) {
+        s->verdicts_again--;
+        return;
+    }
+    s->verdicts++;
     keep_text(s, msg);
     for (uint32_t i = 0; i < msg->op_count; i++) {
         const struct wire_op *v = &msg->ops[i];

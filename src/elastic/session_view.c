@@ -159,6 +159,7 @@ void session_on_propose(struct session *s, const struct wire_msg *msg)
     s->round = msg->round;
     s->proposed = true;
     s->ready_sent = false;
+    s->verdicts = s->verdicts_again = 0;
     s->grows = msg->member_count > 0;
     s->removed_count = msg->id_count;
     for (uint32_t i = 0; i < msg->id_count; i++) s->removed[i] = msg->ids[i];
@@ -183,6 +184,7 @@ void session_on_propose(struct session *s, const struct wire_msg *msg)
 void session_settle(struct session *s)
 {
     if (s->stranded) session_gone(s, s->reason);
+    if (s->master_lost) return;
     if (!s->proposed || s->ready_sent || PCCL_BUGGIFY(ready_late)) return;
     uint64_t failed[PEERS_MAX];
     struct wire_msg ready = {
@@ -323,6 +325,16 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
         s->answers[kind] = kind == VOTE_UPDATE || s->view->ring;
     }
     s->state = SESSION_MEMBER;
+    for (int i = 0; i < VOTE_KIND_COUNT; i++) {
+        if (s->answered[i] != msg->view.answered[i])
+            s->answered_flag[i] = ANSWER_UNKNOWN;
+        s->answered[i] = msg->view.answered[i];
+    }
+    if (msg->view.synced > s->sync_done) {
+        s->sync_done = msg->view.synced;
+        s->sync_complete = false;
+    }
     go_on(s, again);
+    session_resume_view(s);
     s->out.changed(s->out.user);
 }

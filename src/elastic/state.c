@@ -237,6 +237,18 @@ void state_end(struct state_sync *s)
     s->phase = STATE_IDLE;
 }
 
+void state_again(struct state_sync *s)
+{
+    struct state_list *list = s->list;
+    bool fellows = s->fellows;
+    uint64_t rx_bytes = s->rx_bytes;
+    if (s->outcome == STATE_RECEIVED) list->content = s->content;
+    state_end(s);
+    state_list_to_host(list);
+    state_begin(s, list, fellows);
+    s->rx_bytes = rx_bytes;
+}
+
 /* --- sending --- */
 
 static struct frame frame_of(const struct state_sync *s, enum frame_type type,

@@ -139,6 +139,9 @@ void state_tick(struct state_sync *s);
 /* This peer has voted with this list. From now on others may ask it. */
 void state_begin(struct state_sync *s, struct state_list *list, bool fellows);
 
+/* The same vote, for another election: what was received stays. */
+void state_again(struct state_sync *s);
+
 /* The master's STATE, at first or again after a loss. False: no memory. */
 struct state_orders {
     uint64_t id, structure, content;

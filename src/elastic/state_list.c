@@ -32,6 +32,16 @@ void state_list_to_wire(struct state_list *l)
     for (uint32_t i = 0; i < l->count; i++) put_word(&l->hashes[i]);
 }
 
+void state_list_to_host(struct state_list *l)
+{
+    if (!l->wire) return;
+    l->wire = false;
+    for (uint64_t i = 0; i < l->block_count; i++)
+        l->blocks[i] = state_word((const uint8_t *)&l->blocks[i]);
+    for (uint32_t i = 0; i < l->count; i++)
+        l->hashes[i] = state_word((const uint8_t *)&l->hashes[i]);
+}
+
 uint64_t state_content(const uint8_t *hashes, uint32_t count)
 {
     return hash_bytes(hashes, 8 * (uint64_t)count, 1);

@@ -66,8 +66,9 @@ bool state_list_make(struct state_list *l, const struct state_tensor *tensors,
                      uint32_t count, unsigned threads);
 void state_list_free(struct state_list *l);
 
-/* Converts the hashes to wire order, permanently. */
+/* Converts the hashes to wire order, and back. */
 void state_list_to_wire(struct state_list *l);
+void state_list_to_host(struct state_list *l);
 uint64_t state_word(const uint8_t *bytes); /* big-endian */
 
 /* Digest of tensor hashes in wire order. */

@@ -183,6 +183,7 @@ static bool server_open(struct launch *launch)
         .minimum = options->minimum,
         .job = options->mode == MODE_LAUNCH,
         .journal = options->journal,
+        .grace = options->grace * PCCL_S,
         .relays = options->relays || env_relays(),
         .user = launch,
         .report = report,

@@ -87,6 +87,12 @@ bool option_journal(struct parser *p, const char *value, const char *unused)
     return option_fail(p->options, "%s needs the name of a file", p->name);
 }
 
+bool option_grace(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    return option_count(p, value, &p->options->grace);
+}
+
 bool option_detach(struct parser *p, const char *value, const char *unused)
 {
     (void)value;

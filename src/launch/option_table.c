@@ -407,6 +407,7 @@ static const struct option_entry table[] = {
     {"status", VALUE_ONE, option_status},
     {"status-http", VALUE_ONE, option_http},
     {"journal", VALUE_ONE, option_journal},
+    {"master-grace", VALUE_ONE, option_grace},
     {"json", VALUE_NONE, option_json},
     {"token-file", VALUE_ONE, option_token_file},
     {"make-token", VALUE_ONE, option_make_token},

@@ -51,8 +51,9 @@ option_apply option_env, option_env_all, option_env_none, option_env_list,
     option_export;
 /* option_coordinator.c */
 option_apply option_listen, option_join, option_status, option_http,
-    option_json, option_relay, option_journal, option_detach, option_attach,
-    option_state, option_token_file, option_make_token, option_insecure;
+    option_json, option_relay, option_journal, option_grace, option_detach,
+    option_attach, option_state, option_token_file, option_make_token,
+    option_insecure;
 /* option_open.c */
 option_apply option_make_issuer, option_issuer, option_issue, option_group,
     option_rights, option_expires, option_revoked, option_hook;

@@ -153,6 +153,13 @@ static bool options_check(struct parser *p)
     if (o->journal && (o->asks_status || o->join))
         return option_fail(o, "--journal belongs to the pccl-master that "
                               "coordinates: no --status, no --join");
+    if (o->grace > 0 && (!alone || !o->journal))
+        return option_fail(o, "--master-grace belongs to a pccl-master that "
+                              "coordinates and starts nothing, with "
+                              "--journal FILE");
+    if (o->grace > 0 && o->issuer)
+        return option_fail(o, "--master-grace: members that show tokens "
+                              "(--issuer) are not taken over");
     if (o->asks_status) o->mode = MODE_STATUS;
     if (o->asks_status) return true;
     if (alone && !o->join && !p->has_ranks && !p->has_app_options) {

@@ -90,6 +90,7 @@ struct options {
     const char *peer_ports; /* --peer-ports, or NULL */
     const char *announce;   /* --announce, or NULL */
     uint32_t quorum;        /* 0: not given */
+    uint32_t grace;         /* --master-grace, seconds; 0: not given */
     uint32_t minimum;       /* --min-ranks, 0: not given */
     double timeout;         /* s, 0: none */
     bool elastic;           /* continues after losses of ranks */

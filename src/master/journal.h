@@ -13,7 +13,7 @@
 #include "../base/file_layer.h"
 
 enum {
-    JOURNAL_RECORD_MAX = 1 << 20,
+    JOURNAL_RECORD_MAX = 1 << 24,
     JOURNAL_FILE_MAX = 4 << 20, /* then it begins anew with its last record */
     JOURNAL_NAME_MAX = 200,
     JOURNAL_ERROR_SIZE = 320,

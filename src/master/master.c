@@ -46,9 +46,10 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_OFFERS_GET] = STATE_BIT(CONNECTED),
     [WIRE_PARTIAL] = STATE_BIT(MEMBER),
     [WIRE_RELAY] = STATE_BIT(CONNECTED),
+    [WIRE_RESUME] = STATE_BIT(CONNECTED) | STATE_BIT(MEMBER),
 };
 
-void master_init(struct master *m, const struct master_config *config)
+bool master_init(struct master *m, const struct master_config *config)
 {
     m->out = config->out;
     m->deadline = config->deadline;
@@ -60,7 +61,7 @@ void master_init(struct master *m, const struct master_config *config)
     if (m->alone && m->minimum > m->quorum) m->quorum = m->minimum;
     m->warn_after = config->warn_after;
     m->key = config->key;
-    if (config->memory) memory_take(m, config->memory);
+    succession_init(m, config);
     m->may_relay = config->relays;
     m->tokens = config->tokens;
     m->edges = config->edges;
@@ -70,6 +71,7 @@ void master_init(struct master *m, const struct master_config *config)
         config->small_world > 0 ? config->small_world : BANDWIDTH_FULL_MAX;
     m->probe_time =
         config->probe_time > 0 ? config->probe_time : MASTER_PROBE_TIME;
+    return succession_begin(m, config->memory);
 }
 
 static void group_clear(struct master_group *g)
@@ -84,6 +86,7 @@ void master_free(struct master *m)
 {
     for (uint32_t i = 0; i < m->group_end; i++) group_clear(&m->groups[i]);
     for (uint32_t i = 0; i < m->link_end; i++) told_forget(m, i);
+    succession_end(m);
 }
 
 /* The only writer of a peer's state. */
@@ -155,6 +158,13 @@ static void forget(struct master *m, uint32_t link, bool lost)
     move(m, link, PEER_DEAD);
 }
 
+void master_hang_up(struct master *m, uint32_t link, const char *reason)
+{
+    m->out.close(m->out.user, link, reason);
+    m->peers[link].dropped = true;
+    forget(m, link, true);
+}
+
 void master_drop(struct master *m, uint32_t link, const char *reason)
 {
     struct master_peer *p = &m->peers[link];
@@ -167,9 +177,7 @@ void master_drop(struct master *m, uint32_t link, const char *reason)
         master_note_send(m, &note);
     }
     master_send(m, link, &evict);
-    m->out.close(m->out.user, link, reason);
-    p->dropped = true;
-    forget(m, link, true);
+    master_hang_up(m, link, reason);
 }
 
 static uint32_t find_group(struct master *m, uint32_t number)
@@ -201,7 +209,7 @@ static void on_hello(struct master *m, uint32_t link,
     struct master_peer *p = &m->peers[link];
     uint32_t known = master_count(m, PEER_MEMBER) +
                      master_count(m, PEER_REGISTERED) +
-                     master_count(m, PEER_DEAD);
+                     master_count(m, PEER_DEAD) + succession_missing(m);
     uint32_t group = find_group(m, msg->hello.group);
     if (known >= PEERS_MAX || group == GROUPS_MAX) {
         master_drop(m, link, "the run is full");
@@ -228,6 +236,7 @@ static void on_hello(struct master *m, uint32_t link,
     welcome.welcome.key = m->key;
     welcome.welcome.deadline_ms = (uint32_t)(m->deadline / PCCL_MS);
     welcome.welcome.minimum = m->minimum;
+    succession_welcome(m, &welcome);
     master_send(m, link, &welcome);
     struct master_note note = {.kind = NOTE_REGISTERED, .peer = p};
     master_note_send(m, &note);
@@ -372,6 +381,9 @@ static void on_received(struct master *m, uint32_t link,
     case WIRE_RELAY:
         on_relay(m, link, msg);
         return;
+    case WIRE_RESUME:
+        succession_resume(m, link, msg);
+        return;
     case WIRE_OFFER:
         offers_take(m, link, msg);
         return;
@@ -387,6 +399,7 @@ static void on_received(struct master *m, uint32_t link,
 static void on_tick(struct master *m)
 {
     silence_tick(m);
+    if (m->succession.waits) return;
     limits_tick(m);
     stall_tick(m);
     samples_tick(m);
@@ -497,6 +510,7 @@ static void free_empty_groups(struct master *m)
 /* Decides all that depends on more than one peer, after every event. */
 static void settle(struct master *m)
 {
+    if (succession_waits(m)) return; /* H5 */
     free_empty_groups(m);
     for (uint32_t i = 0; i < m->group_count; i++)
         coverage_settle(m, m->group_list[i]); /* may evict */

@@ -32,6 +32,7 @@
 #include "memory.h"
 #include "offers.h"
 #include "step_samples.h"
+#include "succession.h"
 
 enum {
     MASTER_STRANGERS_MAX = 64, /* connections before HELLO */
@@ -79,8 +80,10 @@ enum master_part {
 };
 
 struct master_peer_sync {
-    bool voted;  /* has sent its vote, and has no answer yet */
-    bool synced; /* has the state of the group's record */
+    bool voted;     /* has sent its vote, and has no answer yet */
+    bool synced;    /* has the state of the group's record */
+    bool again;     /* asks for the one after `ended` once more (H6) */
+    uint64_t ended; /* the last one, as it said to a new master */
     enum master_part part;
     uint8_t strategy;
     uint64_t revision, structure, content;
@@ -120,6 +123,8 @@ struct master_peer {
     bool join;  /* no founder: neither counted nor admitted first (M2) */
     bool stays; /* its group evicts nobody for lack of a ring (R4b) */
     bool voted[VOTE_KIND_COUNT];
+    uint32_t answered[VOTE_KIND_COUNT]; /* last answer that it had (H6) */
+    bool spoke;         /* it has said what it waits for, since it resumed */
     uint32_t call;      /* number of its last vote or synchronization (V1) */
     uint32_t questions; /* of a deadlock probe, not answered yet (rule V4) */
     uint32_t asked;     /* operation whose state it owes next (F4) */
@@ -248,6 +253,7 @@ struct master_group {
     uint32_t loops, sweep;
     pccl_ns sweep_until, step_until;
     uint64_t sync_id;        /* of the current synchronization, or 0 */
+    uint64_t synced;         /* of the last one that has ended, or 0 */
     bool sync_changed;       /* a member of it was lost: send the lists again */
     uint32_t sync_text_rank; /* rank whose text is reported, if any */
     char sync_text[WIRE_TEXT_MAX + 1];
@@ -272,16 +278,17 @@ enum master_note_kind {
     NOTE_SILENT, /* silent for `took`, and waited for; reason: why */
     NOTE_HEARD,  /* that one is heard again, after `took` */
     NOTE_ABORTED,
-    NOTE_DIFFERS, /* its tensors differ; reason: which tensor, and whose */
-    NOTE_CUT,     /* `peer` and `other` cannot exchange data */
-    NOTE_RELAYED, /* ... but over `relay`, or, NULL, over the master */
-    NOTE_STALLED, /* reason: who keeps others waiting (rule W5) */
-    NOTE_NO_RING, /* reported after VIEW for some of the unreachable pairs */
+    NOTE_DIFFERS,    /* its tensors differ; reason: which tensor, and whose */
+    NOTE_CUT,        /* `peer` and `other` cannot exchange data */
+    NOTE_RELAYED,    /* ... but over `relay`, or, NULL, over the master */
+    NOTE_STALLED,    /* reason: who keeps others waiting (rule W5) */
+    NOTE_NO_RING,    /* reported after VIEW for some of the unreachable pairs */
+    NOTE_SUCCESSION, /* reason: what became of a former coordinator's members */
 };
 
 struct master_note {
     enum master_note_kind kind;
-    const struct master_peer *peer;  /* all but VIEW */
+    const struct master_peer *peer;  /* all but VIEW, STALLED, SUCCESSION */
     const struct master_peer *other; /* NO_RING: `peer` cannot reach it */
     const struct master_peer *relay;
     uint32_t more; /* NO_RING: and number of pairs not named */
@@ -358,6 +365,7 @@ struct master {
     bool left, waits;   /* since there was none; as told to the operator */
     uint64_t sync_last; /* also of partial all-reduces */
     struct master_record records[GROUPS_MAX];
+    struct succession succession;
     struct bandwidth *edges; /* slots: peers; NULL: no measurements */
     uint64_t slots_used[PEERS_MAX / 64];
     uint32_t slot_link[PEERS_MAX];
@@ -422,6 +430,8 @@ struct master_config {
     bool job, alone;     /* ranks of one job (M2b); nobody starts any (M2d) */
     struct wire_key key; /* random; proof of membership between peers */
     const struct master_memory *memory; /* of a former master, or NULL */
+    pccl_ns grace; /* for the next master, with `remember` (H2); 0: none */
+    struct wire_key secret; /* random, where there is no memory */
     /* An empty store of PEERS_MAX slots, which outlives the master; NULL: no
      * measurements, and rings are not optimized. */
     struct bandwidth *edges;
@@ -431,8 +441,10 @@ struct master_config {
     uint32_t small_world;
 };
 
-/* The struct is large (about 7 MiB): allocate it zeroed. */
-void master_init(struct master *m, const struct master_config *config);
+/* The struct is large (about 7 MiB): allocate it zeroed. False: no memory, or
+ * what is remembered cannot be. A new term begins: the driver has to have
+ * `remember` done before anybody is answered. */
+bool master_init(struct master *m, const struct master_config *config);
 void master_free(struct master *m); /* what it holds, not the struct */
 
 /* A link number for a new connection, or MASTER_NO_LINK at the limit. The
@@ -453,6 +465,8 @@ const char *master_invalid(const struct master *m);
 /* --- shared by master.c, round.c and order.c only --- */
 void master_send(struct master *m, uint32_t link, const struct wire_msg *msg);
 void master_drop(struct master *m, uint32_t link, const char *reason);
+/* ... without telling the peer. */
+void master_hang_up(struct master *m, uint32_t link, const char *reason);
 void master_note_send(struct master *m, const struct master_note *note);
 void master_peer_move(struct master *m, uint32_t link,
                       enum master_peer_state next);
@@ -472,6 +486,10 @@ void state_vote_done(struct master *m, uint32_t link,
 /* Refuses the synchronization in which the member waits, if any; `epoch` as in
  * an ANSWER that refuses (V4, V5). */
 void state_vote_refuse(struct master *m, uint32_t link, uint32_t epoch);
+
+/* All that may know has said how the synchronizations of the master before
+ * have ended (rule H6). */
+void state_vote_resolve(struct master *m);
 
 /* round.c: the circle above, for one group. */
 void round_settle(struct master *m, uint32_t group);
@@ -513,6 +531,8 @@ bool round_read_set(struct master *m, uint32_t link, const struct wire_msg *msg,
 void round_force(struct master_group *g, uint32_t rank, uint32_t other,
                  const struct wire_op *name, enum op_verdict verdict);
 
+/* The messages that put the round's view in force. */
+void round_send_install(struct master *m, uint32_t group, uint32_t count);
 /* round_view.c: the view that a round proposes, into m->sorted and m->members,
  * and its size. */
 uint32_t round_next_view(struct master *m, uint32_t group);

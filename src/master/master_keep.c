@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool take_found(const struct journal_found *found, const char *path,
@@ -46,13 +47,18 @@ bool keep_open(struct master_keep *k, const char *path,
 bool keep_memory(struct master_keep *k, const struct master_memory *memory,
                  pccl_ns now, pccl_ns retry, char *line, size_t line_size)
 {
-    uint8_t bytes[MEMORY_SIZE_MAX];
     char why[JOURNAL_ERROR_SIZE];
     *line = '\0';
     if (!k->journal) return true;
-    size_t size = memory_encode(memory, bytes);
-    if (size == k->kept_size && memcmp(bytes, k->kept, size) == 0) return true;
-    if (k->failed && now - k->tried_at < retry) return false;
+    size_t room = memory_size(memory);
+    uint8_t *bytes = malloc(room);
+    if (!bytes) return false;
+    size_t size = memory_encode(memory, bytes, room);
+    bool same = size == k->kept_size && memcmp(bytes, k->kept, size) == 0;
+    if (same || (k->failed && now - k->tried_at < retry)) {
+        free(bytes);
+        return same;
+    }
     k->tried_at = now;
     bool good = journal_append(k->journal, bytes, size, why);
     if (!good && !k->failed)
@@ -64,14 +70,20 @@ bool keep_memory(struct master_keep *k, const struct master_memory *memory,
         (void)snprintf(line, line_size, "journal %s: is written again",
                        k->path);
     k->failed = !good;
-    if (!good) return false;
-    memcpy(k->kept, bytes, size);
-    k->kept_size = size;
-    return true;
+    if (good) {
+        free(k->kept);
+        k->kept = bytes;
+        k->kept_size = size;
+    } else {
+        free(bytes);
+    }
+    return good;
 }
 
 void keep_close(struct master_keep *k)
 {
     if (k->journal) journal_close(k->journal);
     k->journal = NULL;
+    free(k->kept);
+    k->kept = NULL;
 }

@@ -12,7 +12,7 @@ struct master_keep {
     const char *path;
     bool failed;      /* the last attempt, which was at: */
     pccl_ns tried_at; /* ... */
-    uint8_t kept[MEMORY_SIZE_MAX];
+    uint8_t *kept;    /* or NULL */
     size_t kept_size;
 };
 

@@ -160,6 +160,7 @@ bool master_report_note(struct master_report *r, const struct master_note *note,
         if (!note->relay)
             append(line, REPORT_SIZE, " are linked over this coordinator");
         return true;
+    case NOTE_SUCCESSION:
     case NOTE_STALLED:
         append(line, REPORT_SIZE, "%s", note->reason);
         return true;

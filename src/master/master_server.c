@@ -393,7 +393,7 @@ static void on_pause(struct ev_loop *loop, ev_timer *timer, int events)
 
 /* ------------------------------------------------------- opening, closing */
 
-static void machine_init(struct master_server *s,
+static bool machine_init(struct master_server *s, const struct wire_key *secret,
                          const struct master_memory *memory)
 {
     struct master_config config = {
@@ -407,15 +407,17 @@ static void machine_init(struct master_server *s,
         .alone = !s->options.job,
         .relays = s->options.relays,
         .tokens = s->gate.open.on,
+        .grace = s->options.journal ? s->options.grace : 0,
+        .secret = *secret,
         .warn_after = s->options.warn_after,
         .key = s->key,
         .edges = bandwidth_init(s->edges, bandwidth_size(PEERS_MAX), PEERS_MAX),
     };
     struct switchboard_output out = {s, step_effect, flush_effect,
                                      finish_effect, end_effect};
-    master_init(&s->machine, &config);
     switchboard_init(&s->board, &s->machine, &out,
                      &(struct switchboard_limits){0});
+    return master_init(&s->machine, &config);
 }
 
 static void watchers_init(struct master_server *s)
@@ -459,7 +461,9 @@ static void free_parts(struct master_server *s)
 static struct master_server *server_new(const struct master_server_options *o)
 {
     struct master_server *s = calloc(1, sizeof *s);
-    if (!s || getrandom(&s->key, sizeof s->key, 0) != (ssize_t)sizeof s->key) {
+    if (!s || getrandom(&s->key, sizeof s->key, 0) != (ssize_t)sizeof s->key ||
+        getrandom(&s->secret, sizeof s->secret, 0) !=
+            (ssize_t)sizeof s->secret) {
         free(s);
         return NULL;
     }
@@ -495,9 +499,19 @@ struct master_server *master_server_open(const struct master_server_options *o,
     s->desk.host = s->looks.host;
     snprintf(s->desk.address, sizeof s->desk.address, "%s:%u",
              o->host ? o->host : "*", (unsigned)s->port);
-    machine_init(s, any ? &memory : NULL);
     s->report.machine = &s->machine;
-    (void)memory_keep(&s->machine); /* says so if it cannot */
+    bool whole = machine_init(s, &s->secret, any ? &memory : NULL);
+    /* Rule H1. Without a grace it says so if it cannot. */
+    bool kept =
+        whole && (memory_keep(&s->machine) || s->machine.succession.grace == 0);
+    if (!kept) {
+        snprintf(error, error_size, "journal %s %s",
+                 o->journal ? o->journal : "",
+                 whole ? "cannot be written" : "has views that cannot be");
+        master_free(&s->machine);
+        free_parts(s);
+        return NULL;
+    }
     watchers_init(s);
     return s;
 }

@@ -43,6 +43,7 @@ struct master_server_options {
     bool job; /* of a launcher: it ends with its members (M2b, M2c) */
     const char *journal; /* file that it remembers in (J1), or NULL; borrowed
                             until master_server_close() */
+    pccl_ns grace;       /* with a journal: for the next one (H2); 0: none */
     bool relays;         /* bytes of members that reach nobody else (N10b) */
     void *user;
     /* A line for the log, without newline: "rank 2 (pid 17) lost, ...". */

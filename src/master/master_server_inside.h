@@ -36,9 +36,10 @@ struct master_server {
     int fd; /* the listener */
     uint16_t port;
     ev_io listener;
-    ev_timer pause;      /* no free descriptors: accept again later */
-    bool full;           /* no free links: accept again when one is free */
-    struct wire_key key; /* proof of membership between peers */
+    ev_timer pause;         /* no free descriptors: accept again later */
+    bool full;              /* no free links: accept again when one is free */
+    struct wire_key key;    /* proof of membership between peers */
+    struct wire_key secret; /* of the members' secrets (rule H4) */
     struct master_gate gate;
     ev_timer recheck;  /* of tokens that may have expired (K15) */
     ev_timer patience; /* of those who wait for the hook */

@@ -20,6 +20,19 @@ struct master_record {
     uint32_t number; /* of the group */
     uint64_t revision, structure, content;
     uint64_t stamp; /* of the last change; the oldest record is replaced */
+    /* The synchronization has not ended: nobody was told of this state, and the
+     * one before it counts if the coordinator dies (rule H6). */
+    bool under_way;
+    struct master_state {
+        bool any;
+        uint64_t revision, structure, content, stamp;
+    } before;
+};
+
+/* A will (succession.h); borrowed. */
+struct memory_will {
+    const uint8_t *bytes;
+    uint32_t size;
 };
 
 struct master_memory {
@@ -29,15 +42,22 @@ struct master_memory {
     uint64_t stamp;      /* none of a record is higher */
     uint32_t record_count;
     struct master_record records[GROUPS_MAX];
+    uint64_t term;          /* of the last master (H1) */
+    struct wire_key secret; /* of its members' secrets (H4) */
+    uint32_t will_count;
+    struct memory_will wills[GROUPS_MAX];
 };
 
-enum { MEMORY_SIZE_MAX = 64 + 40 * GROUPS_MAX };
+/* Without wills. */
+enum { MEMORY_SIZE_MAX = 128 + 80 * GROUPS_MAX };
 
+size_t memory_size(const struct master_memory *memory); /* at most */
 /* Returns the size. */
-size_t memory_encode(const struct master_memory *memory,
-                     uint8_t out[static MEMORY_SIZE_MAX]);
+size_t memory_encode(const struct master_memory *memory, uint8_t *out,
+                     size_t room);
 
-/* False: these bytes are not what memory_encode() makes. */
+/* False: these bytes are not what memory_encode() makes. The wills stay in
+ * them. */
 bool memory_decode(struct master_memory *memory, const uint8_t *in,
                    size_t size);
 

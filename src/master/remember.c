@@ -6,7 +6,41 @@
 
 #include <string.h>
 
-enum { FORM = 1 };
+enum { FORM = 2 };
+
+static void succession_fields(struct cursor *c, struct master_memory *m)
+{
+    cursor_u64(c, &m->term);
+    cursor_u64(c, &m->secret.word[0]);
+    cursor_u64(c, &m->secret.word[1]);
+    cursor_u32(c, &m->will_count);
+    c->failed |= m->will_count > GROUPS_MAX;
+    for (uint32_t i = 0; i < m->will_count && !c->failed; i++) {
+        struct memory_will *w = &m->wills[i];
+        cursor_u32(c, &w->size);
+        if (w->size > c->left || c->failed) {
+            c->failed = true;
+            return;
+        }
+        if (c->out) cursor_bytes(c, (uint8_t *)(uintptr_t)w->bytes, w->size);
+        if (!c->in) continue;
+        w->bytes = c->in;
+        c->in += w->size;
+        c->left -= w->size;
+    }
+}
+
+static void before_fields(struct cursor *c, struct master_record *r)
+{
+    cursor_flag(c, &r->under_way);
+    if (!r->under_way) return;
+    cursor_flag(c, &r->before.any);
+    cursor_u64(c, &r->before.revision);
+    cursor_u64(c, &r->before.structure);
+    cursor_u64(c, &r->before.content);
+    cursor_u64(c, &r->before.stamp);
+    c->failed |= r->before.stamp >= r->stamp;
+}
 
 static void fields(struct cursor *c, struct master_memory *m)
 {
@@ -29,14 +63,24 @@ static void fields(struct cursor *c, struct master_memory *m)
         cursor_u64(c, &r->stamp);
         c->failed |= r->stamp > m->stamp;
         r->used = true;
+        before_fields(c, r);
     }
+    succession_fields(c, m);
 }
 
-size_t memory_encode(const struct master_memory *memory,
-                     uint8_t out[static MEMORY_SIZE_MAX])
+size_t memory_size(const struct master_memory *memory)
+{
+    size_t size = MEMORY_SIZE_MAX;
+    for (uint32_t i = 0; i < memory->will_count; i++)
+        size += sizeof(uint32_t) + memory->wills[i].size;
+    return size;
+}
+
+size_t memory_encode(const struct master_memory *memory, uint8_t *out,
+                     size_t room)
 {
     struct master_memory copy = *memory;
-    struct cursor c = {.out = out, .left = MEMORY_SIZE_MAX};
+    struct cursor c = {.out = out, .left = room};
     fields(&c, &copy);
     PCCL_ASSERT(!c.failed);
     return c.done;
@@ -49,7 +93,7 @@ static bool is_odd(const struct master_memory *m)
         for (uint32_t k = 0; k < i; k++)
             if (m->records[i].number == m->records[k].number) return true;
     return m->round > UINT32_MAX / 2 || m->id > UINT64_MAX / 2 ||
-           m->stamp > UINT64_MAX / 2;
+           m->stamp > UINT64_MAX / 2 || m->term > UINT64_MAX / 2;
 }
 
 bool memory_decode(struct master_memory *memory, const uint8_t *in, size_t size)
@@ -70,6 +114,7 @@ bool memory_keep(struct master *m)
     for (uint32_t i = 0; i < GROUPS_MAX; i++)
         if (m->records[i].used)
             memory.records[memory.record_count++] = m->records[i];
+    succession_to_memory(m, &memory);
     return m->out.remember(m->out.user, &memory);
 }
 
@@ -80,4 +125,6 @@ void memory_take(struct master *m, const struct master_memory *memory)
     m->key = memory->key;
     m->sync_last = memory->stamp + MEMORY_IDS_SKIPPED;
     memcpy(m->records, memory->records, sizeof m->records);
+    m->succession.term = memory->term;
+    if (memory->term > 0) m->succession.secret = memory->secret;
 }

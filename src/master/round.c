@@ -8,6 +8,8 @@
 
 #include "votes.h"
 
+#include <string.h>
+
 static struct master_group *group_of(struct master *m, uint32_t link)
 {
     return &m->groups[m->peers[link].group];
@@ -350,10 +352,18 @@ static void send_install(struct master *m, uint32_t group, uint32_t count)
     msg.view.update = g->update;
     msg.view.optimize = g->optimize;
     msg.view.traits = g->traits;
+    memcpy(msg.view.answered, m->succession.answered, sizeof msg.view.answered);
+    msg.view.synced = g->synced;
     if (!g->ring) msg.id_count = blocker_ids(m, g);
     msg.ids = m->ids;
     measure_world(m, &msg);
     m->out.send(m->out.user, m->sorted, count, &msg);
+}
+
+void round_send_install(struct master *m, uint32_t group, uint32_t count)
+{
+    round_ops_send_verdicts(m, group);
+    send_install(m, group, count);
 }
 
 static void note_departures(struct master *m, uint32_t group, uint32_t count)
@@ -385,8 +395,10 @@ static void end_round(struct master *m, uint32_t group)
     struct master_group *g = &m->groups[group];
     uint32_t count = g->phase == GROUP_PROPOSED ? round_next_view(m, group) : 0;
     note_departures(m, group, count);
-    round_ops_send_verdicts(m, group);
-    if (count > 0) send_install(m, group, count);
+    if (count > 0)
+        round_send_install(m, group, count);
+    else
+        succession_forget(m, group);
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         if (p->state == PEER_FREE || p->group != group) continue;
@@ -468,7 +480,9 @@ static bool advance(struct master *m, uint32_t group)
             g->restart = true;
             return true;
         }
-        if (!may_install(m, group) || !memory_keep(m)) return false;
+        if (!may_install(m, group) || !succession_will(m, group) ||
+            !memory_keep(m))
+            return false;
         end_round(m, group);
         return true;
     case GROUP_OPEN:

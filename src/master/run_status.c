@@ -40,6 +40,8 @@ const char *run_event_kind(enum master_note_kind kind)
         return "refused";
     case NOTE_STALLED:
         return "stalled";
+    case NOTE_SUCCESSION:
+        return "succession";
     case NOTE_CUT:
     case NOTE_NO_RING:
         return "unreachable";

@@ -43,7 +43,7 @@ pccl_ns run_status_age(const struct master *m);
 enum {
     STATUS_LINKS_MAX = 32,   /* links are shown in worlds up to this size */
     STATUS_SERIES_MAX = 512, /* metrics of members, likewise */
-    NOTE_KIND_COUNT = NOTE_NO_RING + 1,
+    NOTE_KIND_COUNT = NOTE_SUCCESSION + 1,
 };
 
 #endif

@@ -22,7 +22,14 @@ static struct master_record *find_record(struct master *m, uint32_t number)
 static struct master_record *take_record(struct master *m, uint32_t number)
 {
     struct master_record *found = find_record(m, number);
-    if (found) return found;
+    if (found) {
+        found->before = (struct master_state){.any = true,
+                                              .revision = found->revision,
+                                              .structure = found->structure,
+                                              .content = found->content,
+                                              .stamp = found->stamp};
+        return found;
+    }
     found = &m->records[0];
     for (uint32_t i = 0; i < GROUPS_MAX && found->used; i++) {
         struct master_record *r = &m->records[i];
@@ -47,6 +54,8 @@ void state_vote_asked(struct master *m, uint32_t link,
         return;
     }
     p->sync.voted = true;
+    p->sync.again = msg->sync.again;
+    p->sync.ended = msg->sync.id;
     p->sync.strategy = msg->sync.strategy;
     p->sync.revision = msg->sync.revision;
     p->sync.structure = msg->sync.structure;
@@ -102,7 +111,7 @@ static void answer(struct master *m, uint32_t link, enum sync_role role,
 {
     struct master_peer *p = &m->peers[link];
     struct wire_msg msg = {.type = WIRE_STATE, .epoch = 0};
-    msg.sync.id = m->groups[p->group].sync_id;
+    msg.sync.id = m->sync_last;
     msg.sync.role = (uint8_t)role;
     msg.sync.revision = revision;
     p->sync.voted = false;
@@ -207,7 +216,10 @@ static void complete_part(struct master *m, uint32_t group,
 static void end_sync(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
+    struct master_record *r = find_record(m, g->number);
+    if (r) r->under_way = false;
     if (!memory_keep(m)) return; /* J1 */
+    g->synced = g->sync_id;
     struct wire_msg msg = group_state(m, group);
     memcpy(msg.sync.text, g->sync_text, sizeof g->sync_text);
     complete_part(m, group, PART_SERVES, &msg);
@@ -229,6 +241,8 @@ static void go_on(struct master *m, uint32_t group)
     if (open == 0 || count_part(m, group, PART_SERVES) == 0) {
         end_sync(m, group);
     } else if (g->sync_changed) {
+        /* Rule H6: who fails in it is out of it, also under another master. */
+        if (m->succession.grace > 0 && !memory_keep(m)) return;
         g->sync_changed = false;
         send_lists(m, group);
     }
@@ -375,11 +389,10 @@ static void elect(struct master *m, uint32_t group, struct election *e)
     }
 }
 
-/* Assigns the roles after the election; false: no transfer is needed. */
-static bool assign_parts(struct master *m, uint32_t group,
+/* Assigns the roles after the election. */
+static void assign_parts(struct master *m, uint32_t group,
                          const struct election *e)
 {
-    bool moves = false;
     const struct master_peer_sync winner = m->peers[e->winner].sync;
     for (uint32_t i = 0; i < m->link_end; i++) {
         if (!votes(m, i, group)) continue;
@@ -396,15 +409,14 @@ static bool assign_parts(struct master *m, uint32_t group,
         else
             s->part =
                 s->structure == winner.structure ? PART_LACKS : PART_DIFFERS;
-        moves |= !same;
     }
-    return moves;
 }
 
 static void decide(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
     g->sync_text[0] = '\0';
+    m->sync_last++;
     refuse_strategies(m, group);
     struct election e = begin_election(m, group);
     refuse_ahead(m, group, &e);
@@ -414,21 +426,20 @@ static void decide(struct master *m, uint32_t group)
         return;
     }
     struct master_record *r = take_record(m, g->number);
+    r->under_way = true;
     r->revision = e.expected;
     r->structure = m->peers[e.winner].sync.structure;
     r->content = m->peers[e.winner].sync.content;
-    r->stamp = ++m->sync_last;
+    r->stamp = m->sync_last;
     g->sync_id = m->sync_last;
-    g->sync_changed = false;
+    g->sync_changed = true;
     for (uint32_t i = 0; i < m->link_end; i++) {
         if (!in_group(&m->peers[i], group)) continue;
         m->peers[i].sync.synced = false;
         m->peers[i].sync.given = 0;
     }
-    if (assign_parts(m, group, &e))
-        send_lists(m, group);
-    else
-        end_sync(m, group);
+    assign_parts(m, group, &e);
+    go_on(m, group);
 }
 
 /* Rules S9, V5: all of the group wait, but in different calls. */
@@ -449,9 +460,66 @@ static void refuse_crossed(struct master *m, uint32_t group)
     }
 }
 
+/* What was under way counts if somebody knows how it has ended. */
+static void resolve(struct master *m, struct master_record *r)
+{
+    uint64_t ended = 0;
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        const struct master_group *g = &m->groups[m->group_list[i]];
+        if (g->number == r->number) ended = g->synced;
+    }
+    r->under_way = false;
+    if (ended == r->stamp) return;
+    const struct master_state before = r->before;
+    r->used = before.any;
+    r->revision = before.revision;
+    r->structure = before.structure;
+    r->content = before.content;
+    r->stamp = before.stamp;
+}
+
+void state_vote_resolve(struct master *m)
+{
+    for (uint32_t i = 0; i < GROUPS_MAX; i++)
+        if (m->records[i].used && m->records[i].under_way)
+            resolve(m, &m->records[i]);
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        const struct master_record *r =
+            p->state == PEER_MEMBER ? find_record(m, m->groups[p->group].number)
+                                    : NULL;
+        p->sync.synced &= r && p->sync.ended == r->stamp;
+    }
+}
+
+/* Rule H6: who asks again for a synchronization that has ended, as some member
+ * knows, hears how: its state says whether it got it. */
+static void repeat_end(struct master *m, uint32_t group)
+{
+    const struct master_group *g = &m->groups[group];
+    const struct master_record *r = find_record(m, g->number);
+    if (!r || g->synced == 0 || r->stamp != g->synced) return;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        bool asks = in_group(p, group) && p->sync.voted && p->sync.again &&
+                    p->sync.ended < g->synced;
+        if (!asks) continue;
+        bool has =
+            p->sync.structure == r->structure && p->sync.content == r->content;
+        struct wire_msg msg = {.type = WIRE_STATE, .epoch = g->epoch};
+        msg.sync.id = g->synced;
+        msg.sync.revision = r->revision;
+        msg.sync.role = has ? SYNC_COMPLETE : SYNC_NO_STATE;
+        p->sync.voted = false;
+        p->sync.synced = has;
+        master_send(m, i, &msg);
+    }
+}
+
 void state_vote_settle(struct master *m, uint32_t group)
 {
     const struct master_group *g = &m->groups[group];
+    repeat_end(m, group);
     if (g->sync_id != 0) go_on(m, group);
     if (g->sync_id != 0 || g->phase != GROUP_OPEN || g->restart) return;
     uint32_t voters = 0;

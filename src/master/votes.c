@@ -47,6 +47,8 @@ void votes_answer(struct master *m, enum vote_kind kind, uint8_t flag)
         m->links[count++] = i;
     }
     struct wire_msg answer = {.type = WIRE_ANSWER};
+    /* Rule H6. A refusal is for those that wait, no answer for all. */
+    if (flag != 0xff) answer.round = ++m->succession.answered[kind];
     answer.vote.kind = (uint8_t)kind;
     answer.vote.flag = flag;
     if (count > 0) m->out.send(m->out.user, m->links, count, &answer);

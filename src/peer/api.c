@@ -102,7 +102,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
     c->process = fork_guard_now();
     c->params = *params;
     c->rank_hint = env_rank();
-    c->master.fd = c->master.poll_fd = -1;
+    c->master.fd = c->master.dial_fd = c->master.poll_fd = -1;
     c->background.loop.fd = c->background.loop.bell_fd = -1;
     progress_init(c);
     comm_samples_init(c);

@@ -114,6 +114,7 @@ static void on_tick(void *comm)
 {
     pcclComm_t *c = comm;
     comm_master_judge(c);
+    comm_resume_tick(c);
     resume_accepting(c);
     comm_self_look(c);
     (void)comm_samples_exchange(c);
@@ -425,7 +426,8 @@ static int join_run(pcclComm_t *c)
     comm_self_open(c);
     send_hello(c);
     progress_changed(c);
-    while (s->state == SESSION_JOINING && !s->master_lost &&
+    while (s->state == SESSION_JOINING &&
+           (!s->master_lost || session_waits_for_master(s)) &&
            comm_interrupted(c, until) == 0)
         comm_wait(c, until);
     if (s->state == SESSION_MEMBER) {

@@ -275,6 +275,7 @@ bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until)
         return false;
     }
     m->fd = fd;
+    m->dial_fd = -1;
     m->watched = event.events;
     m->last_recv = m->judged_at = comm_now();
     m->missed = false;
@@ -292,7 +293,8 @@ void comm_master_close(pcclComm_t *c)
 {
     struct comm_master *m = &c->master;
     if (m->fd >= 0) fork_guard_close(m->fd);
-    m->fd = -1;
+    if (m->dial_fd >= 0) fork_guard_close(m->dial_fd);
+    m->fd = m->dial_fd = -1;
     secure_close(m->secure);
     m->secure = NULL;
     m->in_size = m->out_size = m->out_first = 0;

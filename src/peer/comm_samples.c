@@ -51,7 +51,8 @@ bool comm_samples_exchange(pcclComm_t *c)
         s->now = comm_now();
         session_report_samples(s, &report);
     }
-    bool lost = s->state == SESSION_GONE || s->master_lost;
+    bool lost = s->state == SESSION_GONE ||
+                (s->master_lost && !session_waits_for_master(s));
     if (!fresh && !lost && !s->samples.told.known && !s->samples.own.used)
         return false;
     pthread_mutex_lock(&b->lock);

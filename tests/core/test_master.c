@@ -84,7 +84,7 @@ static int setup(void **state)
     struct master_config c = {.out = {.send = on_send, .close = on_close},
                               .deadline = 100,
                               .quorum = 3};
-    master_init(master, &c);
+    (void)master_init(master, &c);
     return 0;
 }
 

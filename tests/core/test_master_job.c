@@ -58,7 +58,7 @@ static int setup(void **state)
         .out = {.send = on_send, .close = on_close, .note = on_note},
         .deadline = 100,
         .quorum = 3};
-    master_init(master, &c);
+    (void)master_init(master, &c);
     struct wire_msg ready = {.type = WIRE_READY, .round = 1};
     for (uint32_t i = 0; i < 3; i++) hello(i, false);
     for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &ready);
@@ -136,7 +136,7 @@ static void test_who_joins_nobody_founds(void **state) /* M2d */
     struct wire_msg ready = {.type = WIRE_READY, .round = 1};
     master_free(master);
     memset(master, 0, sizeof *master);
-    master_init(master, &c);
+    (void)master_init(master, &c);
     hello(0, true);
     hello(1, false);
     assert_false(master->founded);
@@ -228,7 +228,7 @@ static void test_founders_are_the_minimum(void **state) /* M14c */
         .minimum = 2};
     master_free(master);
     memset(master, 0, sizeof *master);
-    master_init(master, &c);
+    (void)master_init(master, &c);
     hello(0, false);
     assert_false(master->peers[0].proposed);
     hello(1, false);

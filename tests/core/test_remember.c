@@ -107,7 +107,7 @@ static void restart(void)
 {
     struct master_memory memory;
     static uint8_t bytes[MEMORY_SIZE_MAX];
-    size_t size = memory_encode(&kept, bytes);
+    size_t size = memory_encode(&kept, bytes, sizeof bytes);
     assert_true(memory_decode(&memory, bytes, size));
     (void)teardown(NULL);
     assert_int_equal(begin(&memory), 0);
@@ -143,7 +143,7 @@ static void test_every_cut_and_every_flip_is_noticed(void **state)
     struct master_memory memory;
     static uint8_t bytes[MEMORY_SIZE_MAX];
     for (uint32_t link = 0; link < MEMBERS; link++) synchronize(link, 7, 70);
-    size_t size = memory_encode(&kept, bytes);
+    size_t size = memory_encode(&kept, bytes, sizeof bytes);
     for (size_t end = 0; end < size; end++) {
         uint8_t *exact = malloc(end + 1); /* for sanitizers */
         assert_non_null(exact);
@@ -160,7 +160,7 @@ static void test_every_cut_and_every_flip_is_noticed(void **state)
     assert_false(memory_decode(&memory, bytes, size));
     kept.records[1] = kept.records[0]; /* one group twice */
     kept.record_count = 2;
-    size = memory_encode(&kept, bytes);
+    size = memory_encode(&kept, bytes, sizeof bytes);
     assert_false(memory_decode(&memory, bytes, size));
 }
 

@@ -37,7 +37,7 @@ void *coordinator_new(void)
         .deadline = EXPLORE_DEADLINE,
         .quorum = party_config.members,
         .key = {{1, 2}}};
-    master_init(&c->master, &config);
+    (void)master_init(&c->master, &config);
     return c;
 }
 

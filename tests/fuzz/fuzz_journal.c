@@ -41,7 +41,7 @@ static void take_memory(const struct master_memory *memory)
         assert(a->number == b->number && a->revision == b->revision);
         assert(a->content == b->content && a->stamp <= kept.stamp);
     }
-    size_t size = memory_encode(&kept, out);
+    size_t size = memory_encode(&kept, out, sizeof out);
     assert(size <= sizeof out);
     assert(memory_decode(&again, out, size) || kept.round > UINT32_MAX / 2 ||
            kept.id > UINT64_MAX / 2 || kept.stamp > UINT64_MAX / 2);
@@ -54,7 +54,7 @@ static void read_memory(const uint8_t *bytes, size_t size)
     static struct master_memory memory;
     static uint8_t out[MEMORY_SIZE_MAX];
     if (!memory_decode(&memory, bytes, size)) return;
-    assert(memory_encode(&memory, out) == size);
+    assert(memory_encode(&memory, out, sizeof out) == size);
     assert(memcmp(out, bytes, size) == 0);
     take_memory(&memory);
 }
@@ -132,7 +132,7 @@ static void remembered(struct fuzz_input *in)
             .content = bits,
             .stamp = bits % 2 ? memory.stamp : memory.stamp / 2};
     }
-    size_t size = memory_encode(&memory, bytes);
+    size_t size = memory_encode(&memory, bytes, sizeof bytes);
     for (int i = 0; i < 4 && in->left > 2; i++)
         bytes[fuzz_u16(in) % size] ^= fuzz_u8(in);
     if (in->left > 0 && fuzz_u8(in) == 255) size--; /* cut */
@@ -146,6 +146,128 @@ static void remembered(struct fuzz_input *in)
     read_one(file, JOURNAL_HEAD_SIZE + 2 * JOURNAL_FRAME_SIZE + size);
 }
 
+/* --------------------------------------------------------------- the wills */
+
+enum { HEIRS = 3, TEXT_MAX = MEMORY_SIZE_MAX + 8192 };
+
+static uint8_t will_text[TEXT_MAX]; /* a memory with a will, as it is kept */
+static size_t will_size;
+static struct wire_key will_secrets[HEIRS];
+
+static bool keep_will(void *user, const struct master_memory *memory)
+{
+    (void)user;
+    assert(memory_size(memory) <= sizeof will_text);
+    will_size = memory_encode(memory, will_text, sizeof will_text);
+    return true;
+}
+
+static void hear(void *user, const uint32_t *links, uint32_t count,
+                 const struct wire_msg *msg)
+{
+    (void)user;
+    for (uint32_t i = 0; i < count; i++)
+        if (msg->type == WIRE_WELCOME)
+            will_secrets[links[i]] = msg->welcome.secret;
+}
+
+static void hear_end(void *user, uint32_t link, const char *reason)
+{
+    (void)user, (void)link, (void)reason;
+}
+
+static void hear_note(void *user, const struct master_note *note)
+{
+    (void)user, (void)note;
+}
+
+static struct master *begin(const struct master_memory *memory)
+{
+    struct master_config c = {.out = {.send = hear,
+                                      .close = hear_end,
+                                      .note = hear_note,
+                                      .remember = keep_will},
+                              .memory = memory,
+                              .secret = {{7, 8}},
+                              .deadline = PCCL_S,
+                              .grace = 3 * PCCL_S,
+                              .quorum = HEIRS};
+    struct master *m = calloc(1, sizeof *m);
+    assert(m);
+    if (memory) c.out.remember = NULL;
+    if (master_init(m, &c)) return m;
+    master_free(m);
+    free(m);
+    return NULL;
+}
+
+static void feed(struct master *m, enum master_event_type type, uint32_t link,
+                 pccl_ns now, const struct wire_msg *msg)
+{
+    struct master_event e = {
+        .type = type, .link = link, .now = now, .msg = msg};
+    master_step(m, &e);
+}
+
+/* Three members found a view. */
+static void write_will(void)
+{
+    struct master *m = begin(NULL);
+    struct wire_msg hello = {.type = WIRE_HELLO};
+    struct wire_msg ready = {.type = WIRE_READY, .round = 1};
+    for (uint32_t i = 0; i < HEIRS; i++) {
+        feed(m, MASTER_CONNECTED, i, 1, NULL);
+        feed(m, MASTER_RECEIVED, i, 1, &hello);
+    }
+    for (uint32_t i = 0; i < HEIRS; i++) feed(m, MASTER_RECEIVED, i, 1, &ready);
+    master_free(m);
+    free(m);
+}
+
+static void say_resume(struct fuzz_input *in, struct master *m, pccl_ns now)
+{
+    uint32_t who = fuzz_below(in, HEIRS), link = fuzz_below(in, HEIRS + 2);
+    struct wire_msg msg = {.type = WIRE_RESUME, .epoch = fuzz_below(in, 3)};
+    msg.round = fuzz_below(in, 3);
+    msg.resume.id = fuzz_u8(in) < 250 ? who + 1 : fuzz_u8(in);
+    msg.resume.secret = will_secrets[who];
+    msg.resume.term = fuzz_below(in, 3);
+    msg.resume.synced = fuzz_u8(in);
+    for (uint32_t i = 0; i < VOTE_KIND_COUNT; i++) {
+        msg.resume.answered[i] = fuzz_below(in, 4);
+        msg.resume.answer[i] = fuzz_u8(in);
+    }
+    if (m->peers[link].state == PEER_FREE)
+        feed(m, MASTER_CONNECTED, link, now, NULL);
+    feed(m, MASTER_RECEIVED, link, now, &msg);
+}
+
+/* A coordinator with a will of which some bytes are changed, and members that
+ * come back, or say so. It decides, or refuses; the time for it ends. */
+static void inherited(struct fuzz_input *in)
+{
+    static struct master_memory memory;
+    static uint8_t bytes[TEXT_MAX];
+    pccl_ns now = PCCL_S;
+    if (will_size == 0) write_will();
+    memcpy(bytes, will_text, will_size);
+    for (uint32_t i = fuzz_below(in, 4); i > 0 && in->left > 2; i--)
+        bytes[fuzz_u16(in) % will_size] ^= fuzz_u8(in);
+    if (!memory_decode(&memory, bytes, will_size)) return;
+    struct master *m = begin(&memory);
+    if (!m) return;
+    while (in->left > 8) {
+        say_resume(in, m, now);
+        now += fuzz_u8(in) * PCCL_MS;
+        feed(m, MASTER_TICK, 0, now, NULL);
+    }
+    for (uint32_t i = 0; i < 5; i++)
+        feed(m, MASTER_TICK, 0, now += PCCL_S, NULL);
+    assert(!m->succession.waits);
+    master_free(m);
+    free(m);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t size)
 {
     read_one(in, size);
@@ -154,5 +276,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t size)
     changed(&numbers);
     numbers = (struct fuzz_input){in, size};
     remembered(&numbers);
+    numbers = (struct fuzz_input){in, size};
+    inherited(&numbers);
     return 0;
 }

@@ -66,7 +66,8 @@ static void relay_effect(void *user, uint32_t link, const struct wire_msg *msg)
 static void note_effect(void *user, const struct master_note *note)
 {
     struct universe *u = user;
-    assert(note->kind == NOTE_VIEW || note->peer);
+    assert(note->kind == NOTE_VIEW || note->kind == NOTE_SUCCESSION ||
+           note->peer);
     status_desk_depart(&u->desk, u->m, note);
 }
 
@@ -493,7 +494,8 @@ static void open_master(struct universe *u, const struct tape_record *config)
     uint8_t bits = fuzz_u8(&in);
     c.job = bits & 1;
     c.relays = bits & 2;
-    master_init(u->m, &c);
+    if (bits & 4) c.grace = 2 * c.deadline;
+    (void)master_init(u->m, &c);
 }
 
 /* What an operator reads, with names that others gave. */

@@ -411,7 +411,7 @@ WRAP(void, message_progress, struct messages *m)
 
 /* ---------------------------------------------------------- the coordinator */
 
-WRAP(void, master_init, struct master *m, const struct master_config *c)
+WRAP(bool, master_init, struct master *m, const struct master_config *c)
 {
     struct tape *t = begin(NULL, m);
     struct words w = {.size = 0};
@@ -421,7 +421,9 @@ WRAP(void, master_init, struct master *m, const struct master_config *c)
     word(&w, (uint64_t)(c->deadline / PCCL_MS), 2);
     word(&w, (c->job ? 1u : 0u) | (c->relays ? 2u : 0u), 1);
     if (t) put_words(t, COORD_CONFIG, c->quorum, &w);
-    INSIDE(__real_master_init(m, c));
+    bool good;
+    INSIDE(good = __real_master_init(m, c));
+    return good;
 }
 
 static void put_event(struct tape *t, const struct master_event *e)

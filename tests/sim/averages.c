@@ -481,7 +481,8 @@ bool averages_turn(struct sim *s, struct sim_proc *p)
         return false;
     }
     uint32_t rarely = p->uid % 4 == 3 && !s->healing ? 2000 : 100;
-    if (p->session->state != SESSION_MEMBER || p->session->master_lost ||
+    bool cut = p->session->master_lost && !session_waits_for_master(p->session);
+    if (p->session->state != SESSION_MEMBER || cut ||
         p->program.stage == STAGE_LEAVING || sim_pick(s, rarely) > 0)
         return false;
     begin(s, p, tag);

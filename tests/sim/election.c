@@ -81,6 +81,7 @@ static bool same(const struct ballot *a, const struct ballot *b)
 
 void election_asked(struct sim *s, uint32_t link, const struct wire_msg *msg)
 {
+    if (!s->election) return;
     SIM_CHECK(s, link < LINKS_MAX, "link %u", link);
     struct ballot *b = &s->election->ballots[link];
     if (s->master->peers[link].state != PEER_MEMBER) return;
@@ -124,6 +125,7 @@ static void note_had(struct chronicle *c, uint64_t id)
 
 void election_reported(struct sim *s, uint32_t link, const struct wire_msg *msg)
 {
+    if (!s->election) return;
     struct ballot *b = &s->election->ballots[link];
     if (b->part != PART_WANTS && b->part != PART_ODD) return;
     uint32_t number = number_of(s, link);
@@ -167,6 +169,7 @@ void election_reported(struct sim *s, uint32_t link, const struct wire_msg *msg)
 
 void election_gone(struct sim *s, uint32_t link)
 {
+    if (!s->election) return;
     if (link >= LINKS_MAX) return;
     struct ballot *b = &s->election->ballots[link];
     sim_coverage.sync_dead_vote += b->cast;
@@ -493,6 +496,7 @@ static void said_to(struct sim *s, uint32_t link, const struct wire_msg *msg)
 void election_said(struct sim *s, const uint32_t *links, uint32_t count,
                    const struct wire_msg *msg)
 {
+    if (!s->election) return;
     for (uint32_t i = 0; i < count; i++) said_to(s, links[i], msg);
 }
 
@@ -501,6 +505,7 @@ void election_said(struct sim *s, const uint32_t *links, uint32_t count,
 void election_taken(struct sim *s, uint32_t number, uint64_t member,
                     uint64_t id, uint64_t tx, uint64_t rx)
 {
+    if (!s->election) return;
     struct chronicle *c = &s->election->groups[number];
     if (id != c->id) {
         /* An evicted member may read the STATE of an older one late. */
@@ -531,6 +536,7 @@ static void decide_silently(struct sim *s, const struct master_group *g)
 /* S8: after a loss the lists are sent again before anything else happens. */
 void election_settled(struct sim *s)
 {
+    if (!s->election) return;
     for (uint32_t i = 0; i < GROUPS_MAX; i++) {
         const struct master_group *g = &s->master->groups[i];
         if (g->used && g->phase == GROUP_OPEN && !g->restart)

@@ -338,6 +338,9 @@ void sim_faults(struct sim *s)
     if (happens(s, o->stall)) stall(s);
     if (happens(s, o->leave)) leave(s);
     if (happens(s, o->join)) join(s);
+    if (o->masters > 0 && s->master->founded &&
+        s->now >= s->master_down_until && happens(s, o->masters))
+        s->dying = true;
     if (happens(s, o->stutter)) strange_stutter(s);
     if (happens(s, o->garble)) strange_garble(s);
     if (happens(s, o->strangers)) strange_call(s);
@@ -347,6 +350,8 @@ void sim_heal(struct sim *s)
 {
     s->healing = true;
     s->last_fault = s->now;
+    if (s->options.masters > 0) s->last_fault += 2 * SIM_GRACE;
+    if (s->master_down_until > s->now) s->master_down_until = s->now;
     if (s->master_paused_until > s->now)
         s->master_tick_at = s->now + PCCL_TIME_TO_PING(SIM_DEADLINE);
     s->master_paused_until = s->master_cut_until = 0;

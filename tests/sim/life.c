@@ -42,10 +42,13 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) s->links[i] = -1;
     averages_begin();
     s->oracle = oracle_new();
-    s->election = election_new();
-    SIM_CHECK(s, s->oracle && s->election, "no memory");
+    /* The recount knows one master. */
+    if (s->options.masters == 0) s->election = election_new();
+    SIM_CHECK(s, s->oracle && (s->election || s->options.masters > 0),
+              "no memory");
     /* The model of the rules knows no lack of memory, nor of members. */
-    bool modelled = !s->options.scarce && s->options.minimum == 0;
+    bool modelled = !s->options.scarce && s->options.minimum == 0 &&
+                    s->options.masters == 0;
     s->witness = modelled ? witness_new(s) : NULL;
     sim_master_start(s);
     for (uint32_t i = 0; i < options->procs; i++)
@@ -125,4 +128,6 @@ void sim_free(struct sim *s)
     oracle_free(s->oracle);
     election_free(s->election);
     sim_master_free(s);
+    free(s->journal);
+    s->journal = NULL;
 }

@@ -515,7 +515,7 @@ no time after an outage (M11)|master/silence.c|s/\*since = m->now + grace;/*sinc
 its own sleep counts (M15)|master/own_clock.c|s/^    c->slept += gap;//
 no fresh deadline after its sleep (M15)|master/silence.c|/^void silence_slept/,/^}/s/give_time(m, gap);/(void)gap;/
 strangers pay for its sleep (M15)|master/silence.c|s/m->peers\[i\].last_recv = m->now;/(void)0;/
-a view that is not kept (J1)|master/round.c|s/ || !memory_keep(m)//
+a view that is not kept (J1)|master/round.c|/may_install(m, group) ||/,/!memory_keep(m))/s/!memory_keep(m)/false/
 shared state that is not kept (J1)|master/state_vote.c|s/^    if (!memory_keep(m)) return;.*//
 rounds once more after a restart (J4)|master/remember.c|s/ + MEMORY_ROUNDS_SKIPPED//
 peers once more after a restart (J4)|master/remember.c|s/ + MEMORY_IDS_SKIPPED;/;/
@@ -778,7 +778,7 @@ weights are ignored (A6)|elastic/partial.c|s/weights.n... = m->weight;/weights[n
 who is not heard waits (R7a)|link/links.c|s/^    if (is_unheard(user, c)) return false;//
 a failed call is waited for (A12)|master/coverage.c|s/^           !c->failed;/           true;/
 who has failed may not call (A12)|master/coverage_call.c|s/^    if (c && c->failed) {/    if (false) {/
-a failed call tells nobody (A12)|elastic/partial.c|s/^    c->phase = PARTIAL_FAILING;/    finish(p, c, PARTIAL_BROKEN, text); return;/
+a failed call tells nobody (A12)|elastic/partial.c|s/^    c->phase = PARTIAL_FAILING;/    partial_finish(p, c, PARTIAL_BROKEN, text); return;/
 missing parts are written (A7)|elastic/partial.c|/^static void on_end/,/^}/s/if (c->parts.i..contributors > 0)/if (true)/
 who waits for the hook makes room (K16)|master/switchboard.c|s/return !c->lost \&\& !c->held \&\&/return !c->lost \&\&/
 a token joins without the right (K13)|master/grants.c|/case WIRE_HELLO:/,/return GRANT_JOIN;/s/return GRANT_JOIN;/return 0;/

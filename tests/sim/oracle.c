@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS_MIN = 1024, OUTCOMES_MAX = 32, VIEWS_MAX = 4096 };
+enum { KEYS_MIN = 1024, OUTCOMES_MAX = 32, VIEWS_MAX = 1 << 17 };
 
 struct outcome {
     uint64_t id;
@@ -139,7 +139,8 @@ static bool unsteady(const struct sim *s)
     const struct sim_options *o = &s->options;
     return o->single || o->scarce || o->refuse > 0 || o->reset > 0 ||
            o->stall > 0 || o->freeze > 0 || o->starve > 0 || o->pause > 0 ||
-           o->garble > 0 || o->stutter > 0;
+           o->garble > 0 || o->stutter > 0 ||
+           (o->masters > 0 && o->sync > 0 && !o->well);
 }
 
 /* Where launches may fail on one member alone, its resyncs are numbered

@@ -177,6 +177,9 @@ static bool vote(struct sim *s, struct sim_proc *p, enum vote_kind kind)
     if (x->votes[kind] != VOTE_ANSWERED) return false;
     x->votes[kind] = VOTE_IDLE;
     uint32_t flag = x->answers[kind];
+    bool well = s->options.sync == 0 || s->options.well;
+    SIM_CHECK(s, !s->options.spares || !well || flag != 0xff,
+              "H6: a vote is refused that nobody disagrees with");
     oracle_answer(s, p, kind, flag);
     witness_answer(p, kind, flag);
     g->waiting = false;
@@ -310,6 +313,11 @@ static bool gone(struct sim *s, struct sim_proc *p)
     }
     if (p->session->sync == SYNC_OVER) shared_end(s, p);
     SIM_TRACE(s, "process %u is gone: %s", p->uid, p->session->reason);
+    SIM_CHECK(s,
+              !s->options.spares || p->session->leaving ||
+                  s->options.averages || /* A10 */
+                  p->session->view->epoch == 0,
+              "H7: a member that lives is lost: %s", p->session->reason);
     sim_coverage.scarce_gone += strstr(p->session->reason, "memory") != NULL;
     uint32_t group = p->group, again = !p->session->leaving || s->healing;
     if (!p->joiner && !p->leave_soon) sim_lower_quorum(s);

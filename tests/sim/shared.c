@@ -152,13 +152,15 @@ static void advance(struct sim *s, struct sim_proc *p)
         x->synced = false;
     }
     if (sim_pick(s, 6) == 0) x->bytes[sim_pick(s, (uint32_t)x->size)] ^= 1;
-    if (sim_pick(s, 40) == 0) x->revision += sim_pick(s, 2) ? 1 : 3;
+    if (!s->options.well && sim_pick(s, 40) == 0)
+        x->revision += sim_pick(s, 2) ? 1 : 3;
 }
 
 static void choose_strategy(struct sim *s, struct sim_proc *p)
 {
     struct sim_shared *x = &p->shared;
     x->strategy = SYNC_ENFORCE_POPULAR;
+    if (s->options.well) return;
     if (sim_mix(s->seed, 90, p->program.step, 0) % 4 != 0) return;
     x->strategy = x->member ? SYNC_SEND_ONLY : SYNC_RECEIVE_ONLY;
 }
@@ -166,7 +168,7 @@ static void choose_strategy(struct sim *s, struct sim_proc *p)
 /* Some processes do not call as the others do. */
 static void err(struct sim *s, struct sim_shared *x)
 {
-    if (sim_pick(s, 60) > 0) return;
+    if (s->options.well || sim_pick(s, 60) > 0) return;
     x->strategy = (enum sync_strategy)sim_pick(s, SYNC_STRATEGY_COUNT);
 }
 
@@ -178,7 +180,7 @@ bool shared_begin(struct sim *s, struct sim_proc *p)
     choose_strategy(s, p);
     err(s, x);
     memcpy(x->before, x->bytes, x->size);
-    x->odd = sim_pick(s, s->options.storm ? 8 : 50) == 0;
+    x->odd = !s->options.well && sim_pick(s, s->options.storm ? 8 : 50) == 0;
     shared_tensors(s, p->uid, x->odd, x->bytes, tensors);
     bool ok = state_list_make(&x->list, tensors, SIM_TENSORS, 1);
     SIM_CHECK(s, ok || s->options.scarce, "no memory");
@@ -311,6 +313,8 @@ void shared_end(struct sim *s, struct sim_proc *p)
               (unsigned long long)revision, (unsigned long long)rx,
               p->session->sync_error);
     x->member |= result == pcclSuccess;
+    sim_coverage.resumed_syncs +=
+        result == pcclSuccess && p->session->sync_again;
     x->synced = result == pcclSuccess && !x->liar;
     switch (result) {
     case pcclSuccess:
@@ -337,7 +341,8 @@ void shared_end(struct sim *s, struct sim_proc *p)
                   "unexpected result %d of a sync", result);
         return;
     }
-    if (!x->liar &&
+    /* What an election of a dead master has moved stays (H6). */
+    if (!x->liar && !p->session->sync_again &&
         (x->strategy == SYNC_SEND_ONLY || result == pcclInvalidUsage))
         SIM_CHECK(s, memcmp(x->bytes, x->before, x->size) == 0,
                   "a refused peer's state was written");

@@ -506,6 +506,7 @@ static void settle(struct sim *s, struct sim_proc *p)
 static bool proc_turn(struct sim *s, struct sim_proc *p)
 {
     if (p->frozen) return false;
+    if (sim_dial_again(s, p)) return true;
     if (p->fast.op) return program_quick(s, p);
     if (letters_turn(s, p) || averages_turn(s, p)) return true;
     bool done = false;
@@ -566,6 +567,7 @@ static bool anybody_works(struct sim *s)
 
 void sim_step(struct sim *s)
 {
+    if (s->dying) sim_master_dies(s);
     uint32_t who = sim_pick(s, s->slots / 2 + 1);
     bool done = false;
     if (who == 0) {

@@ -16,6 +16,7 @@
 #include "../../src/ring/op.h"
 #include "../../src/link/shared_memory.h"
 #include "net.h"
+#include "sim_options.h"
 
 enum {
     SIM_ALGORITHMS_MAX = 32,
@@ -36,7 +37,8 @@ enum {
     SIM_STEPS_KEPT = 256,
 };
 #define SIM_DEADLINE (200 * PCCL_MS)
-#define SIM_RESYNC UINT64_MAX /* ident of the resync */
+#define SIM_GRACE (6 * SIM_DEADLINE) /* for another master */
+#define SIM_RESYNC UINT64_MAX        /* ident of the resync */
 
 /* The events of all universes; zero in any of them fails a long run. */
 /* clang-format off */
@@ -94,6 +96,8 @@ enum {
     X(partial) X(partial_missing) X(partial_parts) X(partial_few) \
     X(partial_late) X(partial_lapsed) X(partial_differs) X(partial_given_up) \
     X(few) X(few_waits) X(doors) X(doors_announced) X(doors_seen) X(walls) \
+    X(masters) X(masters_amid) X(masters_kept) X(masters_again) X(resumed) \
+    X(resumed_installs) X(resumed_answers) X(resumed_ends) X(resumed_syncs) \
     X(relayed) X(relayed_lost) X(relayed_full) X(relayed_master)
 /* clang-format on */
 
@@ -261,7 +265,7 @@ struct sim_proc {
     uint32_t uid;        /* also its port */
     uint32_t group;
     int32_t hint;
-    pccl_ns thaw_at, starved_at, tick_at, start_at;
+    pccl_ns thaw_at, starved_at, tick_at, start_at, redial_at;
     struct session *session;
     struct sim *sim;
     int control; /* stream, -1: closed */
@@ -283,70 +287,6 @@ struct sim_proc {
     struct sim_strange strange;
     uint32_t told_epoch, told_size, told_rank, view_epoch;
     struct frame_route routes[FRAME_TYPE_COUNT]; /* as they were */
-};
-
-/* One fault that lasts, in a universe without any other (lasting.c). */
-enum sim_single {
-    SINGLE_NONE,
-    SINGLE_PROCESS, /* killed */
-    SINGLE_HOST,    /* nothing passes to or from it */
-    SINGLE_PAIR,    /* nothing passes between two */
-    SINGLE_ONE_WAY, /* nothing passes from one to another */
-    SINGLE_SMALL,   /* ... but small packets */
-    SINGLE_SPLIT,   /* of the data network; all reach the master */
-    SINGLE_LONELY,  /* one reaches the master, and no other */
-    SINGLE_MASTER,  /* one reaches the others, and not the master */
-    SINGLE_COUNT,
-};
-
-/* Swarm: the features of this universe; rates are per million steps. */
-struct sim_options {
-    uint32_t procs, pool, groups, quorum;
-    uint32_t minimum; /* of members, or 0 (rule M14) */
-    uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
-    uint32_t starve, pause; /* a process gets no CPU time; the master */
-    uint32_t mute;          /* a process sends heartbeats, and no answer */
-    bool reports;           /* members tell what they wait in (rule W1) */
-    bool scarce;            /* members may get no memory... */
-    uint32_t refusals;      /* ... once in so many allocations */
-    bool calm;              /* ... and nothing else: nobody may be lost */
-    bool variant_skip, variant_resync; /* else the failed are repeated */
-    bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
-    bool fails;
-    bool one_host;
-    uint32_t sites;   /* hosts of several members each; 0: all the same */
-    bool cut;         /* two of the first cannot link until all heals */
-    bool one_way;     /* of some pairs only one may ever dial the other */
-    bool walls;       /* nobody may ever dial some; all may dial the rest */
-    uint32_t doors;   /* not 0: members announce addresses, some in vain */
-    bool relays;      /* the master relays for them */
-    bool letters;     /* members write messages to each other */
-    bool counts;      /* ... and report samples */
-    bool averages;    /* ... and make partial all-reduces */
-    bool half_reset;  /* one end notices a reset later than the other */
-    bool pairwise;    /* ... whose members reduce through shared memory */
-    bool interleaved; /* ... and whose rings are interleaved, even if small */
-    bool lends;       /* ... with single copy for vectors of any size */
-    uint32_t piece;   /* bytes of a segment then */
-    uint32_t tree_width;   /* of the tree; 0: as the library likes */
-    const char *algorithm; /* to be taken wherever it fits, or NULL */
-    uint32_t share;        /* bytes of a channel; 0: no shared memory */
-    bool share_fails;
-    uint32_t sync; /* of 8 steps */
-    bool optimize;
-    size_t pipe_min, pipe_max;
-    uint32_t delay_max; /* ns */
-    uint32_t steps;
-    enum sim_single single;
-    uint32_t lasting; /* faults that last, after `steps`; the first is single */
-    bool fast;        /* members of one host that often use the fast path... */
-    bool fast_stops;  /* ... and may stand still amid its frames */
-    uint32_t fast_patience; /* looks before it is given up, about */
-    uint32_t stutter, garble, strangers; /* rates (strange.c) */
-    bool clocks;                         /* run at different speeds */
-    uint32_t alive_max;                  /* processes at a time */
-    uint32_t narrow; /* bytes in flight from the master to each; 0: any */
-    uint32_t fetch;  /* newcomers that download first: a rate (fetch.c) */
 };
 
 struct sim_search_job {
@@ -386,7 +326,11 @@ struct sim {
     uint64_t steps;
     uint32_t slots; /* of procs, that are used */
     struct sim_clock master_clock;
-    uint32_t kept_round;         /* by its journal */
+    uint32_t kept_round; /* by its journal, which has: */
+    uint8_t *journal;
+    size_t journal_size;
+    bool dying; /* what it does has no effect any more */
+    pccl_ns master_down_until;
     bool waits_for_disk;         /* since it refused (rule J1) */
     struct own_clock master_own; /* what it makes of it (rule M15) */
     struct sim_caller callers[SIM_CALLERS_MAX];
@@ -517,6 +461,14 @@ void sim_master_event(struct sim *s, struct master_event *e);
 void sim_master_ends_turn(struct sim *s); /* after messages to the master */
 void sim_master_widen(struct sim *s);     /* its queues, and its doors */
 void sim_master_free(struct sim *s);
+
+/* masters.c: universes whose coordinator dies (rules H). */
+void masters_choose(struct sim_options *o, uint64_t seed);
+/* It does so amid something, once in so many chances. */
+bool sim_master_may_die(struct sim *s, uint32_t one_in);
+void sim_master_dies(struct sim *s); /* and another one has begun */
+/* A member whose master has died calls the next one. */
+bool sim_dial_again(struct sim *s, struct sim_proc *p);
 
 /* program.c: one turn; true if there was work. */
 bool program_turn(struct sim *s, struct sim_proc *p);

@@ -21,13 +21,28 @@ static bool remember_out(void *user, const struct master_memory *memory)
     uint64_t hour = (uint64_t)(s->now / (SIM_DEADLINE / 8));
     bool small = s->options.single == SINGLE_NONE && !s->options.lasting &&
                  !s->options.calm && sim_mix(s->seed, 131, 0, 0) % 4 == 0;
-    if (small && !s->healing && sim_mix(s->seed, 131, hour, 1) % 3 == 0) {
+    if (small && !s->healing && s->now >= s->master_down_until &&
+        sim_mix(s->seed, 131, hour, 1) % 3 == 0) {
         sim_coverage.not_kept++;
         s->waits_for_disk = true;
         return false;
     }
     s->waits_for_disk = false;
+    if (s->options.masters == 0) {
+        s->kept_round = memory->round;
+        return true;
+    }
+    bool dies = sim_master_may_die(s, 12);
+    if (dies && sim_pick(s, 2) == 0) s->dying = true;
+    if (s->dying) return false;
+    size_t room = memory_size(memory);
+    free(s->journal);
+    s->journal = malloc(room);
+    SIM_CHECK(s, s->journal != NULL, "no memory");
+    s->journal_size = memory_encode(memory, s->journal, room);
     s->kept_round = memory->round;
+    s->dying = dies;
+    sim_coverage.masters_kept += dies;
     return true;
 }
 
@@ -35,7 +50,28 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
                             const struct wire_msg *msg)
 {
     struct sim *s = user;
+    bool round = msg->type == WIRE_INSTALL || msg->type == WIRE_VERDICT ||
+                 msg->type == WIRE_ANSWER;
+    if (sim_master_may_die(s, round ? 20 : 400)) {
+        s->dying = true;
+        sim_coverage.masters_amid++;
+        count = sim_pick(s, count + 1);
+    } else if (s->dying) {
+        return;
+    }
+    if (count == 0) return;
     sim_count_message(msg);
+    sim_coverage.resumed += msg->type == WIRE_RESUMED;
+    sim_coverage.resumed_installs +=
+        msg->type == WIRE_RESUMED && msg->resume.installs;
+    const struct succession *next = &s->master->succession;
+    const struct master_group *g =
+        &s->master->groups[s->master->peers[links[0]].group];
+    sim_coverage.resumed_answers += msg->type == WIRE_ANSWER &&
+                                    msg->round > 0 &&
+                                    msg->round == next->told[msg->vote.kind];
+    sim_coverage.resumed_ends += msg->type == WIRE_STATE && g->sync_id == 0 &&
+                                 msg->sync.id > 0 && msg->sync.id == g->synced;
     if (msg->type == WIRE_PROPOSE && msg->view.update)
         sim_coverage.adopted +=
             optimize_has_better(s->master, s->master->peers[links[0]].group);
@@ -47,7 +83,8 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
     }
     SIM_CHECK(s, msg->type != WIRE_INSTALL || s->kept_round >= msg->round,
               "a view is installed that the journal does not know");
-    if (msg->type == WIRE_INSTALL && msg->view.update)
+    if (msg->type == WIRE_INSTALL && msg->view.update &&
+        !s->master->succession.waits)
         oracle_update(s, links, count);
     if (msg->type == WIRE_STATE) election_said(s, links, count, msg);
     if (msg->type == WIRE_SAMPLES) counted_told(s, links[0], msg);
@@ -164,6 +201,7 @@ static void step_out(void *user, struct master_event *e)
     }
     tell_sleep(s);
     e->now = sim_master_now(s);
+    if (s->dying) return;
     uint32_t before = s->master->round_last;
     master_step(s->master, e);
     if (e->type == MASTER_RECEIVED) fetch_judge(s, e->link, e->msg->type);
@@ -186,6 +224,7 @@ static enum conn_result flush_out(void *user, struct master_conn *c)
     int stream = stream_of(c);
     struct net_pipe *p = &s->streams[stream].pipe[1];
     struct master_chunk part;
+    /* What was sent before it died has left it. */
     while (master_conn_parts(c, &part, 1) > 0) {
         size_t room = p->limit - p->count;
         uint32_t times = 1;
@@ -368,6 +407,7 @@ void sim_master_accept(struct sim *s, int stream)
 {
     s->streams[stream].pending = s->called = true;
     s->streams[stream].end[1] = (struct net_end){NET_MASTER, UINT32_MAX};
+    if (s->master_down_until > s->now || s->dying) return;
     make_room(s);
     if (!switchboard_is_full(s->board)) {
         uint32_t turn = sim_turn;
@@ -404,6 +444,7 @@ static bool evidence_turn(struct sim *s)
 
 bool sim_master_turn(struct sim *s)
 {
+    if (s->master_down_until > s->now) return false;
     if (s->master_paused_until > s->now) return false;
     if (evidence_turn(s)) return true;
     if (sim_search_turn(s)) return true;
@@ -449,6 +490,8 @@ void sim_master_start(struct sim *s)
                 .look = look_out,
                 .remember = remember_out,
                 .relay = relay_out},
+        .grace = s->options.masters > 0 ? SIM_GRACE : 0,
+        .secret = {{s->seed * 3, s->seed + 5}},
         .relays = s->options.relays,
         .edges = bandwidth_init(s->edges, s->edges_size, SLOTS_MAX),
         .probe_bytes = 600,
@@ -465,7 +508,13 @@ void sim_master_start(struct sim *s)
         limits.out_frames_max = 4 + s->options.narrow % 8;
         limits.conns_max = SIM_FEW + 5;
     }
-    master_init(s->master, &config);
+    static struct master_memory memory;
+    if (s->journal) {
+        SIM_CHECK(s, memory_decode(&memory, s->journal, s->journal_size),
+                  "the journal cannot be read");
+        config.memory = &memory;
+    }
+    SIM_CHECK(s, master_init(s->master, &config), "no memory, or a bad will");
     switchboard_init(s->board, s->master, &out, &limits);
 }
 

@@ -411,7 +411,7 @@ static bool is_scarce(uint64_t seed)
 static void choose_scarce(struct sim_options *o, uint64_t seed)
 {
     uint64_t r = seed ^ 0x5ca7ce;
-    if (!is_scarce(seed)) return;
+    if (!is_scarce(seed) || is_kind("masters")) return;
     memory_random = r;
     o->scarce = true;
     o->refusals = 10u << net_pick(&r, 8);
@@ -425,9 +425,14 @@ static void universe(uint64_t seed)
     struct sim_options options = choose(seed);
     if (is_kind("disagree")) disagree(&options, seed);
     if (is_kind("lasting")) endure(&options, seed);
+    if (is_kind("masters")) {
+        disagree(&options, seed);
+        masters_choose(&options, seed);
+    }
     choose_scarce(&options, seed);
     fetch_choose(&options, seed);
-    options.averages = is_kind("averages") || (!all_of && seed % 10 == 7);
+    options.averages = is_kind("averages") || (!all_of && seed % 10 == 7) ||
+                       (is_kind("masters") && seed % 4 == 0);
     bool rare = is_rare(seed) && options.single == SINGLE_NONE;
     rare_begin(seed, rare);
     tally_begin();
@@ -464,8 +469,9 @@ static int list_failed(void)
     return 0;
 }
 
-static const char *const kinds[] = {"averages", "disagree", "doors",  "fast",
-                                    "lasting",  "rare",     "scarce", "walls"};
+static const char *const kinds[] = {"averages", "disagree", "doors",
+                                    "fast",     "lasting",  "masters",
+                                    "rare",     "scarce",   "walls"};
 
 static const char *kind_named(const char *name, size_t size)
 {
@@ -527,7 +533,10 @@ static int report_algorithms(uint64_t count)
  * nobody relays. */
 static bool may_lack(const uint64_t *event)
 {
-    return event == &sim_coverage.probe_failed ||
+    bool masters =
+        event >= &sim_coverage.masters && event <= &sim_coverage.resumed_syncs;
+    if (masters) return !is_kind("masters");
+    return is_kind("masters") || event == &sim_coverage.probe_failed ||
            event == &sim_coverage.unreachable ||
            event == &sim_coverage.relayed_lost; /* enough of kind "walls" */
 }
@@ -535,12 +544,12 @@ static bool may_lack(const uint64_t *event)
 static int report(uint64_t count, double seconds)
 {
     int missing = 0;
+    bool shows = count >= (is_kind("masters") ? 1000 : UNIVERSES);
     printf("%" PRIu64 " universes in %.1f s, %.0f a second\n", count, seconds,
            (double)count / seconds);
 #define X(name)                                                                \
     printf(#name " %" PRIu64 ", ", sim_coverage.name);                         \
-    if (sim_coverage.name == 0 && count >= UNIVERSES &&                        \
-        !may_lack(&sim_coverage.name)) {                                       \
+    if (sim_coverage.name == 0 && shows && !may_lack(&sim_coverage.name)) {    \
         fprintf(stderr, "never happened: " #name "\n");                        \
         missing++;                                                             \
     }

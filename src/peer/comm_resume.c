@@ -1,0 +1,80 @@
+/* comm_resume.c - dials a coordinator again that was lost, while another one
+ * may come (rule H2). By the I/O thread at its ticks: it never waits. */
+#include "comm.h"
+
+#include "../base/io_addr.h"
+#include "../base/log.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+static void give_up(struct comm_master *m)
+{
+    fork_guard_close(m->dial_fd);
+    m->dial_fd = -1;
+}
+
+/* Begins a connect(). */
+static void dial(pcclComm_t *c)
+{
+    struct comm_master *m = &c->master;
+    struct wire_addr addr = comm_master_address(c);
+    struct io_addr to;
+    if (!io_addr_from_wire(&addr, &to)) return;
+    fork_guard_hold();
+    m->dial_fd = fork_guard_keep(socket(
+        to.name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (m->dial_fd < 0) return;
+    m->dialed_at = comm_now();
+    io_addr_tune_early(m->dial_fd, &to);
+    int rc = connect(m->dial_fd, (struct sockaddr *)&to.name, to.size);
+    if (rc != 0 && errno != EINPROGRESS) give_up(m);
+}
+
+/* The connection is up, or gone again. */
+static void connected(pcclComm_t *c)
+{
+    struct comm_master *m = &c->master;
+    struct epoll_event event = {.events = EPOLLIN};
+    char why[256];
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (getsockopt(m->dial_fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 ||
+        error != 0 || !comm_admits(c, m->dial_fd, true, why, sizeof why) ||
+        epoll_ctl(m->poll_fd, EPOLL_CTL_ADD, m->dial_fd, &event) != 0) {
+        give_up(m);
+        return;
+    }
+    if (!comm_secure_master(c, &m->secure)) {
+        give_up(m);
+        return;
+    }
+    m->fd = m->dial_fd;
+    m->dial_fd = -1;
+    m->watched = event.events;
+    m->in_size = m->out_size = m->out_first = 0;
+    m->last_recv = m->judged_at = comm_now();
+    m->missed = false;
+    (void)comm_master_start(c);
+    session_resume(c->session);
+    comm_master_flush(c);
+}
+
+void comm_resume_tick(pcclComm_t *c)
+{
+    struct comm_master *m = &c->master;
+    if (m->fd >= 0) return;
+    if (!session_may_resume(c->session)) {
+        if (m->dial_fd >= 0) give_up(m);
+        return;
+    }
+    if (m->dial_fd < 0) dial(c);
+    if (m->dial_fd < 0) return;
+    struct pollfd p = {.fd = m->dial_fd, .events = POLLOUT};
+    if (poll(&p, 1, 0) > 0)
+        connected(c);
+    else if (comm_now() - m->dialed_at > links_deadline(c->session->links))
+        give_up(m);
+}

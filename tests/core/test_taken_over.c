@@ -1,0 +1,262 @@
+/* test_taken_over.c - a member whose coordinator has died, and the next one
+ * comes or does not (rules H1, H2, H6, H8). The coordinator's side:
+ * test_succession.
+ */
+#include "said.h"
+
+#include "../../include/pccl.h"
+#include "../../src/elastic/session.h"
+
+enum { MEMBERS = 3 };
+
+static struct session *session;
+static struct wire_member members[MEMBERS];
+
+static void on_send(void *user, const struct wire_msg *m)
+{
+    (void)user;
+    switch (m->type) {
+    case WIRE_RESUME:
+        say("RESUME %u.%u.%u. ", (unsigned)m->resume.id,
+            (unsigned)m->resume.secret.word[1], (unsigned)m->resume.term);
+        return;
+    case WIRE_VOTE:
+        say("VOTE %u.%u. ", m->vote.kind, m->round);
+        return;
+    case WIRE_SYNC:
+        say("SYNC%s. ", m->sync.again ? " again" : "");
+        return;
+    case WIRE_HEARTBEAT:
+        return;
+    default:
+        say("%s. ", wire_type_name(m->type));
+    }
+}
+
+static uint32_t on_dial(void *user, const struct wire_addr *addr)
+{
+    (void)user;
+    return conn_is_free(session->links, addr->port) ? addr->port : NO_CONN;
+}
+
+static void on_close(void *user, uint32_t conn)
+{
+    (void)user, (void)conn;
+}
+
+static void on_changed(void *user)
+{
+    (void)user;
+}
+
+static void hear(const struct wire_msg *m)
+{
+    session_on_message(session, m);
+}
+
+/* Member 10 of 10, 11, 12. The grace is of 5 seconds, the term 4. */
+static int setup(void **state)
+{
+    (void)state;
+    session = calloc(1, sizeof *session);
+    struct session_config c = {
+        .driver = {.dial = on_dial, .close = on_close},
+        .events = {.to_master = on_send, .changed = on_changed},
+        .pool_size = 1,
+        .deadline = PCCL_S};
+    if (!session || !session_init(session, &c)) return 1;
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        members[i].id = 10 + i;
+        members[i].addr.port = (uint16_t)i;
+    }
+    session_hello(session, &(struct wire_msg){.type = WIRE_HELLO});
+    hear(&(struct wire_msg){
+        .type = WIRE_WELCOME,
+        .welcome = {
+            .id = 10, .term = 4, .grace_ms = 5000, .secret = {{3, 77}}}});
+    static const uint64_t none[1];
+    struct wire_msg view = {.type = WIRE_PROPOSE,
+                            .round = 1,
+                            .ids = none,
+                            .members = members,
+                            .member_count = MEMBERS,
+                            .view = {.ring = true, .mesh = true}};
+    hear(&view);
+    view.type = WIRE_INSTALL;
+    hear(&view);
+    said[0] = '\0';
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    session_free(session);
+    free(session);
+    return 0;
+}
+
+static void resumed(uint64_t term)
+{
+    hear(&(struct wire_msg){
+        .type = WIRE_RESUMED,
+        .resume = {.id = 10, .term = term, .grace_ms = 5000}});
+}
+
+static void lose(void)
+{
+    session_master_gone(session, "it broke");
+    assert_int_equal(session->state, SESSION_MEMBER);
+    assert_true(session_may_resume(session));
+}
+
+static void test_what_waits_is_asked_again(void **state)
+{
+    (void)state;
+    assert_int_equal(session_vote(session, VOTE_PENDING), pcclSuccess);
+    expect("VOTE 1.1. ");
+    lose();
+    session_resume(session);
+    assert_false(session_may_resume(session));
+    expect("RESUME 10.77.4. ");
+    resumed(5);
+    expect("VOTE 1.1. RESUME 10.77.5. ");
+    assert_false(session->master_lost);
+    hear(&(struct wire_msg){.type = WIRE_ANSWER, .round = 1, .vote = {1, 1}});
+    assert_int_equal(session->votes[VOTE_PENDING], VOTE_ANSWERED);
+}
+
+/* A call that begins while there is no coordinator waits for the next one. */
+static void test_what_begins_in_the_gap_waits(void **state)
+{
+    (void)state;
+    static struct state_list list;
+    lose();
+    assert_int_equal(session_sync(session, &list, SYNC_ENFORCE_POPULAR, 1),
+                     pcclSuccess);
+    expect("");
+    session_resume(session);
+    resumed(5);
+    expect("RESUME 10.77.4. SYNC again. RESUME 10.77.5. ");
+    session_leave(session);
+    expect("LEAVE. ");
+}
+
+static void test_nobody_else_is_heard_in_the_gap(void **state)
+{
+    (void)state;
+    lose();
+    session_resume(session);
+    said[0] = '\0';
+    hear(&(struct wire_msg){.type = WIRE_FLUSH, .round = 2, .epoch = 1});
+    expect("");
+    resumed(5);
+    said[0] = '\0';
+    hear(&(struct wire_msg){.type = WIRE_FLUSH, .round = 2, .epoch = 1});
+    expect("FLUSHED. ");
+}
+
+static void test_an_earlier_term_is_refused(void **state)
+{
+    (void)state;
+    lose();
+    session_resume(session);
+    resumed(4);
+    assert_int_equal(session->state, SESSION_GONE);
+    assert_non_null(strstr(session->reason, "earlier term"));
+}
+
+static void test_the_grace_ends(void **state)
+{
+    (void)state;
+    lose();
+    session_tick(session, 4 * PCCL_S);
+    assert_int_equal(session->state, SESSION_MEMBER);
+    session_tick(session, 6 * PCCL_S);
+    assert_int_equal(session->state, SESSION_GONE);
+    assert_non_null(strstr(session->reason, "no coordinator has come"));
+}
+
+/* Losing the next one, too, before it has answered gives no more time. */
+static void test_the_grace_begins_once(void **state)
+{
+    (void)state;
+    lose();
+    session_tick(session, 4 * PCCL_S);
+    session_resume(session);
+    session_master_gone(session, "it broke, too");
+    assert_true(session_may_resume(session));
+    session_tick(session, 6 * PCCL_S);
+    assert_int_equal(session->state, SESSION_GONE);
+}
+
+static int partial(uint64_t tag, struct partial_call **call)
+{
+    static const float in[4];
+    static float out[4];
+    struct partial_request r = {.tag = tag,
+                                .count = 4,
+                                .dtype = DTYPE_F32,
+                                .redop = REDOP_SUM,
+                                .weight = 1,
+                                .deadline_ms = 1000,
+                                .send = (const uint8_t *)in,
+                                .recv = (uint8_t *)out};
+    return session_partial(session, &r, call);
+}
+
+/* Takes the call, which has ended. */
+static int result_of(struct partial_call *call)
+{
+    const char *text;
+    assert_int_equal(call->phase, PARTIAL_DONE);
+    int result = session_partial_result(session, call, &text);
+    if (result == pcclInvalidUsage)
+        assert_non_null(strstr(text, "the coordinator was lost"));
+    session_partial_take(session, call);
+    return result;
+}
+
+/* A round may have ended well elsewhere: a member that cannot know it is told
+ * so, once for each tag, be it in a call or not. */
+static void test_averages_that_may_be_missed(void **state)
+{
+    (void)state;
+    struct partial_call *one, *two, *three;
+    assert_int_equal(partial(1, &one), pcclSuccess);
+    expect("PARTIAL. ");
+    lose();
+    assert_int_equal(result_of(one), pcclInvalidUsage);
+    assert_int_equal(partial(1, &two), pcclSuccess);   /* of the next one */
+    assert_int_equal(partial(2, &three), pcclSuccess); /* never used before */
+    session_resume(session);
+    resumed(5);
+    session_master_gone(session, "the next one broke, too");
+    assert_int_equal(result_of(two), pcclInvalidUsage);
+    assert_int_equal(result_of(three), pcclInvalidUsage);
+    assert_int_equal(partial(1, &one), pcclSuccess);
+    session_master_gone(session, "again");
+    session_resume(session);
+    resumed(6);
+    session_master_gone(session, "and again");
+    assert_int_equal(result_of(one), pcclInvalidUsage);
+    assert_int_equal(partial(2, &two), pcclSuccess);
+    assert_int_equal(result_of(two), pcclInvalidUsage); /* not in a call then */
+    assert_int_equal(partial(2, &two), pcclSuccess);
+    assert_int_equal(two->phase, PARTIAL_CALLED);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(test_what_waits_is_asked_again),
+        CASE(test_what_begins_in_the_gap_waits),
+        CASE(test_nobody_else_is_heard_in_the_gap),
+        CASE(test_an_earlier_term_is_refused),
+        CASE(test_the_grace_ends),
+        CASE(test_the_grace_begins_once),
+        CASE(test_averages_that_may_be_missed),
+    };
+    return cmocka_run_group_tests_name("core/taken_over", tests, NULL, NULL);
+}

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""successor.py KIND MASTER MEMBER [KILLS] - coordinators that are killed while a run
+goes on, and the next one on the same address with the same journal (rules H).
+
+kills  kill -9 amid updates, votes, synchronizations and sums, KILLS times (8): every
+       member stays, every mean is right, the state is equal in the end. Prints how long
+       the run took to its next step.
+churn  a member dies with the coordinator, and a newcomer comes after it
+key    as kills, in a run with a key
+none   no coordinator comes: members say so when the grace is over
+old    one with an old copy of the journal is not listened to; the right one then is
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PATIENCE = 120  # seconds; for bugs only
+DEADLINE = '3'
+
+
+class Failure(Exception):
+    pass
+
+
+class Process:
+    """A program whose lines are read as they come."""
+
+    def __init__(self, command, **more):
+        self.lines, self.told = [], threading.Condition()
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            **more)
+        self.over = False
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.told:
+                self.lines.append((time.monotonic(), line.rstrip()))
+                self.told.notify_all()
+        with self.told:
+            self.over = True
+            self.told.notify_all()
+
+    def wait(self, begins, first=0, ended=False):
+        """The place, behind `first`, of a line that begins so. With `ended` the
+        process may have ended without: then its last line's."""
+        end = time.monotonic() + PATIENCE
+        with self.told:
+            at = first
+            while True:
+                while at < len(self.lines):
+                    if self.lines[at][1].startswith(begins):
+                        return at
+                    at += 1
+                if self.over and ended:
+                    return len(self.lines)
+                if self.over or time.monotonic() > end:
+                    raise Failure(f'no line "{begins}" of {self.process.args}:\n'
+                                  + self.text())
+                self.told.wait(1)
+
+    def text(self):
+        return '\n'.join(line for _, line in self.lines[-15:])
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def end(self):
+        code = self.process.wait(PATIENCE)
+        self.reader.join()
+        return code
+
+
+class Run:
+    def __init__(self, master, member, folder, grace, quorum=3, key=False):
+        self.master_program, self.member_program = master, member
+        self.folder = pathlib.Path(folder)
+        self.grace, self.quorum, self.key = grace, quorum, key
+        self.stop = self.folder / 'stop'
+        self.journal = self.folder / 'journal'
+        self.members, self.coordinator = [], None
+        # An address that no process gets by itself: the port stays free while
+        # the coordinator is dead.
+        pid = os.getpid()
+        self.host = f'127.77.{pid // 250 % 250 + 1}.{pid % 250 + 1}'
+        with socket.socket() as s:
+            s.bind((self.host, 0))
+            self.port = s.getsockname()[1]
+        if key:
+            token = self.folder / 'token'
+            subprocess.run([master, '--make-token', token], check=True)
+
+    def start(self, journal=None):
+        command = [self.master_program, '--listen', f'{self.host}:{self.port}',
+                   '--quorum', str(self.quorum), '--journal',
+                   str(journal or self.journal), '--master-grace', str(self.grace)]
+        if self.key:
+            command += ['--token-file', str(self.folder / 'token')]
+        env = dict(os.environ, PCCL_DEADLINE=DEADLINE)
+        self.coordinator = Process(command, env=env)
+
+    def join(self):
+        env = dict(os.environ, PCCL_DEADLINE=DEADLINE,
+                   PCCL_MASTER=f'{self.host}:{self.port}')
+        if self.key:
+            env['PCCL_TOKEN_FILE'] = str(self.folder / 'token')
+        self.members.append(Process([self.member_program, str(self.stop)], env=env))
+        return self.members[-1]
+
+    def steps(self, count):
+        """All members make so many steps more."""
+        seen = [len(m.lines) for m in self.members]
+        for m, first in zip(self.members, seen):
+            for _ in range(count):
+                first = m.wait('step ', first) + 1
+
+    def finish(self):
+        self.stop.touch()
+        ends = set()
+        for m in self.members:
+            at = m.wait('end ')
+            ends.add(m.lines[at][1])
+            if m.end() != 0:
+                raise Failure(m.text())
+        if len(ends) != 1:
+            raise Failure(f'the ends differ: {ends}')
+
+    def clean(self):
+        for p in [*self.members, self.coordinator]:
+            if p and p.process.poll() is None:
+                p.kill()
+
+
+def begin(run, members=3):
+    run.start()
+    run.coordinator.wait('')
+    for _ in range(members):
+        run.join()
+    run.steps(5)
+
+
+def kills(run, count):
+    begin(run)
+    took = []
+    for i in range(count):
+        # Not at the same place of a pass: the coordinator is asked in each.
+        run.members[0].wait('step ', len(run.members[0].lines) + i % 3)
+        before = [len(m.lines) for m in run.members]
+        run.coordinator.kill()
+        began = time.monotonic()
+        run.start()
+        # The step under way may end without a coordinator; the next one not.
+        for m, first in zip(run.members, before):
+            for _ in range(3):
+                first = m.wait('step ', first) + 1
+        took.append(max(m.lines[m.wait('step ', first)][0]
+                        for m, first in zip(run.members, before)) - began)
+        run.steps(10)
+    for m in run.members:
+        if any(line.split()[2] != '3' for _, line in m.lines
+               if line.startswith('step ')):
+            raise Failure('a member was lost')
+    run.finish()
+    took.sort()
+    print(f'{count} coordinators killed; to the first step of all: '
+          f'median {statistics.median(took):.3f} s, most {took[-1]:.3f} s')
+
+
+def churn(run):
+    begin(run)
+    run.members[2].kill()
+    run.coordinator.kill()
+    del run.members[2]
+    run.start()
+    run.steps(10)
+    newcomer = run.join()
+    newcomer.wait('step ')
+    run.coordinator.kill()
+    run.start()
+    run.steps(10)
+    if newcomer.lines[-1][1].split()[-1] != '3':
+        raise Failure('it has not joined: ' + newcomer.text())
+    run.finish()
+
+
+def none(run):
+    begin(run)
+    run.coordinator.kill()
+    for m in run.members:
+        if m.end() != 3:
+            raise Failure(m.text())
+        if 'no coordinator has come in place of the one that was lost' not in m.text():
+            raise Failure(m.text())
+
+
+def old(run):
+    begin(run)
+    copy = run.folder / 'copy'
+    shutil.copy(run.journal, copy)
+    run.coordinator.kill()
+    run.start()
+    run.steps(10)
+    run.coordinator.kill()
+    run.start(copy)
+    run.coordinator.wait('pccl-master: ')
+    for text in ('this one has an old copy of the journal',):
+        end = time.monotonic() + PATIENCE
+        while not any(text in line for _, line in run.coordinator.lines):
+            if time.monotonic() > end:
+                raise Failure(run.coordinator.text())
+            time.sleep(.01)  # for a line of another process
+    run.coordinator.kill()
+    run.start()
+    run.steps(10)
+    run.finish()
+
+
+def main():
+    kind, master, member = sys.argv[1:4]
+    count = int(sys.argv[4]) if len(sys.argv) > 4 else 8
+    with tempfile.TemporaryDirectory() as folder:
+        grace = {'churn': 4, 'none': 2}.get(kind, 60)
+        run = Run(master, member, folder, grace, key=kind == 'key')
+        try:
+            if kind in ('kills', 'key'):
+                kills(run, count)
+            else:
+                {'churn': churn, 'none': none, 'old': old}[kind](run)
+        except Failure as failure:
+            print(failure)
+            for p in [run.coordinator, *run.members]:
+                print('---', p.process.args, p.process.poll())
+                print(p.text())
+            return 1
+        finally:
+            run.clean()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
