@@ -142,6 +142,35 @@ static void test_what_begins_in_the_gap_waits(void **state)
     expect("LEAVE. ");
 }
 
+/* What it has is neither its own state nor the elected one until all is here:
+ * it must not be elected. Where nobody gives the rest its call fails. */
+static void test_a_receiver_asks_when_it_has_all(void **state)
+{
+    (void)state;
+    static struct state_list list;
+    static const uint64_t ids[] = {11, 10};
+    assert_int_equal(session_sync(session, &list, SYNC_ENFORCE_POPULAR, 1),
+                     pcclSuccess);
+    hear(&(struct wire_msg){.type = WIRE_STATE,
+                            .ids = ids,
+                            .id_count = 2,
+                            .sync = {.id = 8,
+                                     .content = 55,
+                                     .role = SYNC_RECEIVE,
+                                     .holders = 1,
+                                     .receivers = 1}});
+    assert_int_equal(session->sync_state.phase, STATE_MOVING);
+    said[0] = '\0';
+    lose();
+    session_resume(session);
+    resumed(5);
+    assert_null(strstr(said, "SYNC"));
+    session_tick(session, 4 * PCCL_S);
+    assert_int_equal(session->sync, SYNC_OVER);
+    assert_int_equal(session->sync_result, pcclNoSharedStateAvailable);
+    assert_null(strstr(said, "SYNC again"));
+}
+
 static void test_nobody_else_is_heard_in_the_gap(void **state)
 {
     (void)state;
@@ -252,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_what_waits_is_asked_again),
         CASE(test_what_begins_in_the_gap_waits),
+        CASE(test_a_receiver_asks_when_it_has_all),
         CASE(test_nobody_else_is_heard_in_the_gap),
         CASE(test_an_earlier_term_is_refused),
         CASE(test_the_grace_ends),

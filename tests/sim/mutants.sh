@@ -218,10 +218,10 @@ said=$(known_only='' unit_tests original)
 cp failed every
 pool=$((count > 200 ? count : 200))
 awk -v count="$pool" 'BEGIN {
-    split("rare fast disagree scarce", kinds, " ")
+    split("rare fast disagree scarce masters", kinds, " ")
     for (i = 1; i <= count; i++)
         if (i % 2) print i
-        else print kinds[1 + i / 2 % 4] ":" int((i + 7) / 8)
+        else print kinds[1 + i / 2 % 5] ":" int((i + 7) / 8)
 }' >>every
 find_reached() {
     rm -rf reach
@@ -789,4 +789,22 @@ a token is of any group (K13)|master/grants.c|s/if (group == g->group) return tr
 without a token all is granted (K10)|master/grants.c|s/if (!m->tokens || right == 0)/if (g->rights == 0 || right == 0)/
 who is expelled stays (K15)|master/master.c|s/^        master_drop(m, event->link, event->reason);$//
 a question counts as silence (K16)|master/master.c|/case MASTER_GRANTED:/,/return;/s/^.*last_recv = event->now;$//
+an old master is obeyed (H1)|elastic/session_resume.c|s/msg->resume.term <= s->term ||/false ||/
+an old journal takes over (H1)|master/succession.c|s/s->grace > 0 && msg->resume.term >= s->term/false/
+no will before INSTALL (H3)|master/round.c|s/!succession_will(m, group) ||/false ||/
+an update leaves one will (H3)|master/succession.c|s/^    if (!m->groups\[group\].update) return keep_will(m, group);/    return keep_will(m, group);/
+any secret is right (H4)|master/succession.c|s/memcmp(&secret, &msg->resume.secret, sizeof secret) != 0/false/
+heirs are not waited for (H5)|master/succession.c|s/if (!all && m->now < s->until) return true;/(void)all;/
+who does not come is forgotten (H5)|master/succession.c|s/if (!s->heirs\[i\].resumed) bury(m, &s->heirs\[i\]);/continue;/
+decides before all have spoken (H6)|master/succession.c|s/missing == 0 && all_have_spoken(m)/missing == 0/
+no answer is repeated (H6)|master/succession.c|s/^    repeat_answers(m);//
+the end of a synchronization is not repeated (H6)|master/state_vote.c|s/^    repeat_end(m, group);//
+what was under way counts (H6)|master/state_vote.c|s/^    if (ended == r->stamp) return;/    return;/
+who receives asks at once (H6)|elastic/session_sync.c|s/s->sync_unspoken = moves \&\& t->outcome == STATE_OPEN;/s->sync_unspoken = false;/
+a vote is not asked again (H6)|elastic/session_resume.c|s/if (s->votes\[i\] != VOTE_WAITING || s->vote_calls\[i\] <= last)/if (true)/
+letters are not sent (H7)|master/succession.c|s/if (back.resume.installs) send_letters(m, link, h->group);//
+a VERDICT counts twice (H7)|elastic/session_resume.c|s/s->verdicts_again = s->verdicts;//
+no round follows (H7)|master/succession.c|s/^        g->restart = true;//
+a lost round is not told (H8)|elastic/partial.c|s/p->tags\[i\].missed = .*/p->tags[i].missed = false;/;/partial_is_under_way(p, p->tags\[i\].tag);/d
+calls of averages are not sent again (H8)|elastic/session_resume.c|s/^        partial_call_again(&s->partial);//
 MUTANTS
