@@ -42,13 +42,18 @@ int session_sync(struct session *s, struct state_list *list,
 }
 
 /* Rule H6. Who still receives asks when it has all: the state that it has is
- * then the elected one. Until then it has no state that others may get. */
+ * then the elected one. Until then it has no state that others may get. Who has
+ * learned nothing yet does not wait: perhaps no holder knows of it. */
 void session_sync_speak(struct session *s)
 {
-    const struct state_sync *t = &s->sync_state;
+    struct state_sync *t = &s->sync_state;
     if (s->sync != SYNC_ASKED) return;
     bool moves = t->phase == STATE_MOVING && (t->receives || t->differs);
     s->sync_again = true;
+    if (moves && t->outcome == STATE_OPEN && !t->hashes_known) {
+        state_again(t);
+        moves = false;
+    }
     s->sync_unspoken = moves && t->outcome == STATE_OPEN;
     if (s->sync_unspoken) return;
     struct wire_msg ask = question(s);

@@ -142,11 +142,9 @@ static void test_what_begins_in_the_gap_waits(void **state)
     expect("LEAVE. ");
 }
 
-/* What it has is neither its own state nor the elected one until all is here:
- * it must not be elected. Where nobody gives the rest its call fails. */
-static void test_a_receiver_asks_when_it_has_all(void **state)
+/* Member 10 is to receive from 11. */
+static void begin_to_receive(void)
 {
-    (void)state;
     static struct state_list list;
     static const uint64_t ids[] = {11, 10};
     assert_int_equal(session_sync(session, &list, SYNC_ENFORCE_POPULAR, 1),
@@ -161,6 +159,15 @@ static void test_a_receiver_asks_when_it_has_all(void **state)
                                      .receivers = 1}});
     assert_int_equal(session->sync_state.phase, STATE_MOVING);
     said[0] = '\0';
+}
+
+/* What it has is neither its own state nor the elected one until all is here:
+ * it must not be elected. Where nobody gives the rest its call fails. */
+static void test_a_receiver_asks_when_it_has_all(void **state)
+{
+    (void)state;
+    begin_to_receive();
+    session->sync_state.hashes_known = true;
     lose();
     session_resume(session);
     resumed(5);
@@ -169,6 +176,18 @@ static void test_a_receiver_asks_when_it_has_all(void **state)
     assert_int_equal(session->sync, SYNC_OVER);
     assert_int_equal(session->sync_result, pcclNoSharedStateAvailable);
     assert_null(strstr(said, "SYNC again"));
+}
+
+/* The lists may have reached no holder, which would then never serve. */
+static void test_who_has_received_nothing_asks_at_once(void **state)
+{
+    (void)state;
+    begin_to_receive();
+    lose();
+    session_resume(session);
+    resumed(5);
+    assert_non_null(strstr(said, "SYNC again"));
+    assert_int_equal(session->sync_state.phase, STATE_VOTED);
 }
 
 static void test_nobody_else_is_heard_in_the_gap(void **state)
@@ -282,6 +301,7 @@ int main(void)
         CASE(test_what_waits_is_asked_again),
         CASE(test_what_begins_in_the_gap_waits),
         CASE(test_a_receiver_asks_when_it_has_all),
+        CASE(test_who_has_received_nothing_asks_at_once),
         CASE(test_nobody_else_is_heard_in_the_gap),
         CASE(test_an_earlier_term_is_refused),
         CASE(test_the_grace_ends),

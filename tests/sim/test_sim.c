@@ -433,7 +433,9 @@ static void universe(uint64_t seed)
     fetch_choose(&options, seed);
     options.averages = is_kind("averages") || (!all_of && seed % 10 == 7) ||
                        (is_kind("masters") && seed % 4 == 0);
-    bool rare = is_rare(seed) && options.single == SINGLE_NONE;
+    /* Few lend memory, and fewer of them took rare ways (L8a). */
+    bool few = !all_of && options.lends && seed % 4 == 0;
+    bool rare = (is_rare(seed) || few) && options.single == SINGLE_NONE;
     rare_begin(seed, rare);
     tally_begin();
     /* It costs a link, and operations without one fail. */
