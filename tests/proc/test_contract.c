@@ -129,7 +129,7 @@ static void says(const struct seat *seat, const pcclComm_t *comm,
  * connection themselves. */
 enum { PATH_RING = 1, PATH_DATA = 2, PATH_MASTER = 4 };
 
-static uint16_t master_port; /* 0: calls are not counted */
+static _Atomic uint16_t master_port; /* 0: calls are not counted */
 static atomic_int to_break, broken;
 
 static void may_break(int fd, int kind)
