@@ -79,6 +79,11 @@ int64_t env_patience_ns(void (*warn)(const char *text))
     return seconds_ns("PCCL_MASTER_PATIENCE", warn);
 }
 
+int64_t env_master_grace_ns(void (*warn)(const char *text))
+{
+    return seconds_ns("PCCL_MASTER_GRACE", warn);
+}
+
 int env_drain_signal(void)
 {
     static const struct {

@@ -22,6 +22,7 @@
     X(PCCL_DRAIN_SIGNAL, "signal that asks a rank to leave: USR2, TERM, ...")  \
     X(PCCL_DEADLINE, "seconds of silence after which a peer is lost")          \
     X(PCCL_MASTER_PATIENCE, "seconds of silence after which a master is lost") \
+    X(PCCL_MASTER_GRACE, "seconds in which a newcomer waits for a master")     \
     X(PCCL_STALL_WARN, "seconds after which a wait is told; 0: never")         \
     X(PCCL_TOKEN_FILE, "file with the key of the run (--make-token)")          \
     X(PCCL_RELAY, "1: the coordinator relays between members (--relay)")       \
@@ -60,6 +61,9 @@ int env_drain_signal(void);
 
 /* PCCL_MASTER_PATIENCE, likewise. */
 int64_t env_patience_ns(void (*warn)(const char *text));
+
+/* PCCL_MASTER_GRACE, likewise. */
+int64_t env_master_grace_ns(void (*warn)(const char *text));
 
 /* PCCL_RELAY is 1. */
 bool env_relays(void);

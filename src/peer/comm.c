@@ -189,6 +189,12 @@ static void warn_patience(const char *text)
         text);
 }
 
+static void warn_grace(const char *text)
+{
+    LOG(LOG_WARN, "PCCL_MASTER_GRACE=%s is not a number of seconds; ignored",
+        text);
+}
+
 static uint32_t own_processors(void)
 {
     cpu_set_t set;
@@ -398,7 +404,6 @@ static int join_run(pcclComm_t *c)
     c->io.transport = own_transport();
     c->patience = env_patience_ns(warn_patience);
     if (c->patience == 0) c->patience = MASTER_PATIENCE_DEFAULT;
-    comm_spare_wait(c, until);
     if (!allocate(c, deadline)) {
         release(c);
         comm_set_error(c, "out of memory or descriptors");
@@ -408,7 +413,8 @@ static int join_run(pcclComm_t *c)
         release(c);
         return pcclInvalidArgument;
     }
-    if (!comm_master_connect(c, deadline, until) || !comm_listen(c)) {
+    c->unreached = !comm_master_connect(c, deadline, until);
+    if (c->unreached || !comm_listen(c)) {
         release(c);
         int why = comm_interrupted(c, until);
         return why ? comm_stop_waiting(c, why, connect_anew)
@@ -434,6 +440,7 @@ static int join_run(pcclComm_t *c)
         comm_samples_open(c);
         return pcclSuccess;
     }
+    c->deserted = s->master_lost;
     int why = s->state == SESSION_JOINING && !s->master_lost
                   ? comm_interrupted(c, until)
                   : 0;
@@ -445,11 +452,28 @@ static int join_run(pcclComm_t *c)
     return why ? why : pcclMasterConnectionFailed;
 }
 
+/* Rule H8: who is not a member yet joins under the next master. */
+static int join_in_time(pcclComm_t *c)
+{
+    pccl_ns grace = env_master_grace_ns(warn_grace);
+    pccl_ns until = comm_limit(c);
+    comm_spare_wait(c, until);
+    for (pccl_ns end = comm_now() + grace;;) {
+        c->unreached = c->deserted = false;
+        int result = join_run(c);
+        if (c->deserted) end = comm_now() + grace; /* there was one */
+        bool again = result == pcclMasterConnectionFailed &&
+                     (c->unreached || c->deserted) && comm_now() < end &&
+                     comm_now() < until;
+        if (!again || !comm_pause(c, JOIN_PAUSE)) return result;
+    }
+}
+
 int comm_open(pcclComm_t *c)
 {
     comm_tell_open(c);
     if (comm_tells()) comm_tell_call(c, "connect", 0, UINT64_MAX);
-    int result = join_run(c);
+    int result = join_in_time(c);
     if (comm_tells()) comm_tell_return(c);
     return result;
 }

@@ -23,6 +23,7 @@
 enum { COMM_LISTENERS_MAX = 2 };
 
 #define MASTER_PATIENCE_DEFAULT (60 * PCCL_S)
+#define JOIN_PAUSE (PCCL_S / 10) /* before another try */
 
 /* PCCL_TRANSPORT: between members of one host. */
 enum comm_transport {
@@ -153,8 +154,10 @@ struct pcclComm_t {
     bool evicts_nobody;   /* says so in HELLO (rule R4b) */
     bool goes_on;         /* with few members (rule M14) */
     pccl_ns patience;     /* with a silent master */
-    char error[256];      /* of the last call that failed */
-    bool explained;       /* error text of the call under way */
+    /* Why the run was not joined: no master answered, or it was lost. */
+    bool unreached, deserted;
+    char error[256]; /* of the last call that failed */
+    bool explained;  /* error text of the call under way */
 
     char *token_file;         /* of pcclSetOptions; NULL: PCCL_TOKEN_FILE */
     bool keyed;               /* the run has a key (rule K2): */

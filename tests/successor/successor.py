@@ -7,6 +7,8 @@ kills  kill -9 amid updates, votes, synchronizations and sums, KILLS times (8): 
        the run took to its next step.
 churn  a member dies with the coordinator, and a newcomer comes after it
 key    as kills, in a run with a key
+found  coordinators that are killed before there is a run, and a newcomer while there
+       is none: all wait for the next one (PCCL_MASTER_GRACE)
 none   no coordinator comes: members say so when the grace is over
 old    one with an old copy of the journal is not listened to; the right one then is
 """
@@ -111,13 +113,24 @@ class Run:
         env = dict(os.environ, PCCL_DEADLINE=DEADLINE)
         self.coordinator = Process(command, env=env)
 
-    def join(self):
+    def join(self, **more):
         env = dict(os.environ, PCCL_DEADLINE=DEADLINE,
-                   PCCL_MASTER=f'{self.host}:{self.port}')
+                   PCCL_MASTER=f'{self.host}:{self.port}', **more)
         if self.key:
             env['PCCL_TOKEN_FILE'] = str(self.folder / 'token')
         self.members.append(Process([self.member_program, str(self.stop)], env=env))
         return self.members[-1]
+
+    def await_registered(self, member):
+        command = [self.master_program, '--status', f'{self.host}:{self.port}']
+        end = time.monotonic() + PATIENCE
+        while True:
+            said = subprocess.run(command, capture_output=True, text=True)
+            if f'{member.process.pid}' in said.stdout:
+                return
+            if time.monotonic() > end:
+                raise Failure(f'{member.process.pid} is not in {said}')
+            time.sleep(.01)  # for another process
 
     def steps(self, count):
         """All members make so many steps more."""
@@ -195,6 +208,27 @@ def churn(run):
     run.finish()
 
 
+def found(run):
+    grace = {'PCCL_MASTER_GRACE': '60'}
+    run.join(**grace)
+    for _ in range(2):
+        run.start()
+        run.coordinator.wait('pccl-master: listening')
+        run.await_registered(run.members[0])
+        run.coordinator.kill()
+        run.join(**grace)
+    run.start()
+    run.steps(10)
+    run.coordinator.kill()
+    run.join(**grace)
+    run.start()
+    run.members[3].wait('step ')
+    run.steps(10)
+    if run.members[3].lines[-1][1].split()[-1] != '4':
+        raise Failure('it has not joined: ' + run.members[3].text())
+    run.finish()
+
+
 def none(run):
     begin(run)
     run.coordinator.kill()
@@ -237,7 +271,7 @@ def main():
             if kind in ('kills', 'key'):
                 kills(run, count)
             else:
-                {'churn': churn, 'none': none, 'old': old}[kind](run)
+                {'churn': churn, 'found': found, 'none': none, 'old': old}[kind](run)
         except Failure as failure:
             print(failure)
             for p in [run.coordinator, *run.members]:
