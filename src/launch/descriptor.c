@@ -21,6 +21,13 @@ void descriptor_standard(void)
     if (fd > 2) close(fd);
 }
 
+void descriptor_raise_limit(struct rlimit *before)
+{
+    getrlimit(RLIMIT_NOFILE, before);
+    struct rlimit limit = {before->rlim_max, before->rlim_max};
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int descriptor_pipe(int ends[2])
 {
     return pipe2(ends, O_CLOEXEC);

@@ -4,11 +4,17 @@
 #define PCCL_LAUNCH_DESCRIPTOR_H
 
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 /* Opens /dev/null on those of 0, 1, 2 that are closed, so that later
  * descriptors do not get these numbers. */
 void descriptor_standard(void);
+
+/* This process may have as many as the system allows; `before` gets the limit
+ * that its children are to have. A coordinator needs one per peer, and a rank
+ * two pipes. */
+void descriptor_raise_limit(struct rlimit *before);
 
 /* Above 2, close-on-exec. -1 with errno. */
 int descriptor_pipe(int ends[2]);

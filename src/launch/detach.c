@@ -25,13 +25,14 @@ enum { STATE_SIZE_MAX = 4096, COPY_SIZE = 16384 };
 /* What tells a process from a later one of its number: when it began, and in
  * which life of the host. */
 struct identity {
+    int pid;
     unsigned long long began;
     char boot[40];
 };
 
 struct state {
-    int pid;
-    struct identity who;
+    struct identity launcher; /* the last one */
+    struct identity keeper;   /* pid 0: none */
     bool ended;
     int status;
 };
@@ -65,7 +66,7 @@ static bool slurp_path(const char *path, char *text, size_t size)
 static bool identify(int pid, struct identity *who)
 {
     char path[64], text[1024];
-    *who = (struct identity){.began = 0};
+    *who = (struct identity){.pid = pid};
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     if (!slurp_path("/proc/sys/kernel/random/boot_id", who->boot,
                     sizeof who->boot))
@@ -84,20 +85,50 @@ static bool is_same(const struct identity *a, const struct identity *b)
     return a->began == b->began && strcmp(a->boot, b->boot) == 0;
 }
 
+static bool is_running(const struct identity *who)
+{
+    struct identity now;
+    return who->pid > 0 && identify(who->pid, &now) && is_same(&now, who);
+}
+
+/* For poll(2); -1: it is over. Its identity is checked when the number cannot
+ * go to another one. */
+static int hold(const struct identity *who)
+{
+    if (who->pid <= 0) return -1;
+    int fd = (int)syscall(SYS_pidfd_open, who->pid, 0);
+    if (fd < 0 || is_running(who)) return fd;
+    close(fd);
+    return -1;
+}
+
+/* "NAME PID BEGAN BOOT"; another line leaves `who` as it is. */
+static void identity_parse(struct identity *who, const char *name,
+                           const char *line)
+{
+    struct identity read = {.pid = 0};
+    size_t length = strlen(name);
+    if (strncmp(line, name, length) == 0 &&
+        sscanf(line + length, " %d %llu %39[0-9a-f-]", &read.pid, &read.began,
+               read.boot) == 3)
+        *who = read;
+}
+
 /* Lines that are not whole do not count: they are being written. */
 static bool state_parse(struct state *s, char *text)
 {
-    *s = (struct state){.pid = 0};
+    *s = (struct state){.ended = false};
     char *end = strrchr(text, '\n');
     if (!end || strncmp(text, HEAD "\n", sizeof HEAD) != 0) return false;
     *end = '\0';
     for (char *at = text; at; at = strchr(at, '\n')) {
         at += *at == '\n';
-        (void)sscanf(at, "process %d %llu %39[0-9a-f-]", &s->pid, &s->who.began,
-                     s->who.boot);
+        identity_parse(&s->launcher, "process", at);
+        identity_parse(&s->keeper, "keeper", at);
         if (sscanf(at, "ended %d", &s->status) == 1) s->ended = true;
     }
-    return s->pid > 0 && *s->who.boot && s->status >= 0 && s->status < 256;
+    return s->launcher.pid > 0 && s->keeper.pid >= 0 && s->status >= 0 &&
+           s->status < 256;
 }
 
 /* Ours, and nobody else can have written it. */
@@ -121,12 +152,6 @@ static bool state_read(const char *file, struct state *s, char *line)
                trusted ? "%s is not the state of a job"
                        : "%s is not a file that only this user can write",
                file);
-}
-
-static bool is_running(const struct state *s)
-{
-    struct identity now;
-    return !s->ended && identify(s->pid, &now) && is_same(&now, &s->who);
 }
 
 /* ------------------------------------------------------------------ detach */
@@ -160,73 +185,123 @@ static bool is_free(const char *path, char *line)
     if (access(path, F_OK) != 0) return true;
     if (!state_read(path, &s, ignored))
         return say(line, "%s is there, and is not the state of a job", path);
-    if (!is_running(&s)) return true;
-    return say(line, "%s: that job runs, as process %d", path, s.pid);
+    if (!s.ended && is_running(&s.launcher))
+        return say(line, "%s: that job runs, as process %d", path,
+                   s.launcher.pid);
+    if (!is_running(&s.keeper)) return true;
+    return say(line, "%s: process %d keeps the ranks of that job: --attach",
+               path, s.keeper.pid);
 }
 
 /* In the child, whose output goes to files from here on. */
 static bool begin_session(struct detached *d, const char *path)
 {
-    struct identity who;
     int out = create(path, ".out");
     int err = create(path, ".err");
     int null = descriptor_null();
     d->fd = create(path, "");
     if (out < 0 || err < 0 || null < 0 || d->fd < 0) return false;
-    if (setsid() < 0 || !identify(getpid(), &who)) return false;
+    if (setsid() < 0) return false;
     dup2(null, 0);
     dup2(out, 1);
     dup2(err, 2);
     close(out);
     close(err);
     if (null > 2) close(null);
-    detach_note(d, HEAD "\nprocess %d %llu %s", (int)getpid(), who.began,
-                who.boot);
+    detach_note(d, HEAD);
     return true;
 }
 
-/* The child tells by a byte that its state file is there. */
+static void note_process(const struct detached *d, const char *name, pid_t pid)
+{
+    struct identity who;
+    if (identify((int)pid, &who))
+        detach_note(d, "%s %d %llu %s", name, who.pid, who.began, who.boot);
+}
+
+void detach_keeps(const struct detached *d)
+{
+    note_process(d, "keeper", getpid());
+}
+
+void detach_told(struct detached *d)
+{
+    if (d->told >= 0) close(d->told);
+    d->told = -1;
+}
+
+/* A byte says how it went, then comes the line. */
+static void tell(struct detached *d, bool good, const char *line)
+{
+    ssize_t ignored = write(d->told, good ? "+" : "-", 1);
+    ignored = write(d->told, line, strlen(line));
+    (void)ignored;
+    detach_told(d);
+}
+
+void detach_tell(struct detached *d, pid_t launcher)
+{
+    char line[MESSAGE_SIZE];
+    note_process(d, "process", launcher);
+    if (d->told < 0) return;
+    say(line,
+        "the job runs as process %d; pccl-master --attach --state "
+        "%s",
+        (int)launcher, d->path);
+    tell(d, true, line);
+}
+
+void detach_end(struct detached *d)
+{
+    if (d->fd >= 0) close(d->fd);
+    detach_told(d);
+    free(d->path);
+    *d = (struct detached){-1, -1, NULL};
+}
+
+/* Of the child: whether it began, and what it says. */
+static enum detach_result answer_read(int fd, char *line)
+{
+    size_t got = 0;
+    ssize_t size;
+    char told = 0;
+    if (read(fd, &told, 1) == 1)
+        while (got < MESSAGE_SIZE - 1 &&
+               (size = read(fd, line + got, MESSAGE_SIZE - 1 - got)) > 0)
+            got += (size_t)size;
+    line[got] = '\0';
+    if (told == 0) say(line, "--detach: the launcher did not start");
+    return told == '+' ? DETACH_PARENT : DETACH_FAILED;
+}
+
 enum detach_result detach_begin(struct detached *d, const char *file,
                                 char line[static MESSAGE_SIZE])
 {
-    char path[PATH_MAX], told = 0;
+    char path[PATH_MAX];
     int ends[2];
-    d->fd = -1;
+    *d = (struct detached){-1, -1, NULL};
     if (descriptor_pipe(ends) != 0 || fflush(NULL) != 0) {
         say(line, "--detach: %s", strerror(errno));
         return DETACH_FAILED;
     }
-    pid_t pid = fork();
-    if (pid == 0) {
+    if (fork() == 0) {
         close(ends[0]);
+        d->told = ends[1];
         bool good =
             file_choose(path, file, getpid(), line) && is_free(path, line);
         if (good && !(good = begin_session(d, path)))
             say(line, "%s: %s", path, strerror(errno));
-        else if (good)
-            say(line,
-                "the job runs as process %d; pccl-master --attach "
-                "--state %s",
-                (int)getpid(), path);
-        ssize_t ignored = write(ends[1], good ? "+" : "-", 1);
-        ignored = write(ends[1], line, strlen(line));
-        (void)ignored;
-        close(ends[1]);
-        if (!good) _exit(EXIT_FAILURE);
+        if (!good) {
+            tell(d, false, line);
+            _exit(EXIT_FAILURE);
+        }
+        d->path = memory_text(path);
         return DETACH_CHILD;
     }
     close(ends[1]);
-    size_t got = 0;
-    if (pid > 0 && read(ends[0], &told, 1) == 1) {
-        ssize_t size;
-        while (got < MESSAGE_SIZE - 1 &&
-               (size = read(ends[0], line + got, MESSAGE_SIZE - 1 - got)) > 0)
-            got += (size_t)size;
-    }
-    line[got] = '\0';
+    enum detach_result result = answer_read(ends[0], line);
     close(ends[0]);
-    if (told == 0) say(line, "--detach: the launcher did not start");
-    return told == '+' ? DETACH_PARENT : DETACH_FAILED;
+    return result;
 }
 
 void detach_note(const struct detached *d, const char *format, ...)
@@ -285,6 +360,8 @@ static bool copy(int from, int to)
 }
 
 struct follower {
+    const char *path;
+    struct state state;
     int process, changes, out, err;
 };
 
@@ -297,54 +374,83 @@ static int open_beside(const char *file, const char *suffix, int changes)
     return fd;
 }
 
-/* Until the process ends, of which nothing is read after that. */
+/* Until one of the files has changed or the process is over: true then. */
+static bool wait_for(struct follower *f, int process)
+{
+    char ignored[4096];
+    struct pollfd wait[] = {{.fd = process, .events = POLLIN},
+                            {.fd = f->changes, .events = POLLIN}};
+    if (poll(wait, ARRAY_COUNT(wait), -1) < 0) return errno != EINTR;
+    if (wait[1].revents != 0) (void)!read(f->changes, ignored, sizeof ignored);
+    return wait[0].revents != 0;
+}
+
+/* Until the launcher ends, of which nothing is read after that. False: nobody
+ * reads what is written here. */
 static bool follow(struct follower *f)
 {
     for (bool over = false;;) {
-        char ignored[4096];
-        struct pollfd wait[] = {{.fd = f->process, .events = POLLIN},
-                                {.fd = f->changes, .events = POLLIN}};
         if (!copy(f->out, STDOUT_FILENO) || !copy(f->err, STDERR_FILENO))
             return false;
         if (over || f->process < 0) return true;
-        if (poll(wait, ARRAY_COUNT(wait), -1) < 0 && errno != EINTR)
-            return false;
-        over = wait[0].revents != 0;
-        if (wait[1].revents != 0)
-            (void)!read(f->changes, ignored, sizeof ignored);
+        over = wait_for(f, f->process);
     }
+}
+
+/* The launcher is dead. Has the keeper start another one. False: there is no
+ * keeper, or none any more. */
+static bool launcher_renew(struct follower *f, char *line)
+{
+    int was = f->state.launcher.pid;
+    int keeper = hold(&f->state.keeper);
+    bool asked = keeper >= 0 && syscall(SYS_pidfd_send_signal, keeper,
+                                        DETACH_ATTACH, NULL, 0) == 0;
+    bool over = !asked;
+    while (state_read(f->path, &f->state, line) && !over && !f->state.ended &&
+           f->state.launcher.pid == was)
+        over = wait_for(f, keeper);
+    if (keeper >= 0) close(keeper);
+    if (asked && !f->state.ended && f->state.launcher.pid != was)
+        fprintf(stderr,
+                "pccl-master: the launcher of that job, process %d, was "
+                "killed; process %d goes on with its ranks\n",
+                was, f->state.launcher.pid);
+    return asked && *line == '\0' && (f->state.ended || !over);
+}
+
+static int follow_all(struct follower *f, char *line)
+{
+    do {
+        f->process = f->state.ended ? -1 : hold(&f->state.launcher);
+        bool good = follow(f);
+        if (f->process >= 0) close(f->process);
+        if (!good || !state_read(f->path, &f->state, line)) return EXIT_FAILURE;
+    } while (!f->state.ended && launcher_renew(f, line));
+    if (!f->state.ended && *line == '\0')
+        say(line,
+            "the launcher of that job, process %d, was killed; its ranks "
+            "ended with it",
+            f->state.launcher.pid);
+    return f->state.ended ? f->state.status : EXIT_FAILURE;
 }
 
 int detach_follow(const char *file, char line[static MESSAGE_SIZE])
 {
     char path[PATH_MAX];
-    struct state s;
     *line = '\0';
     if (file)
         snprintf(path, PATH_MAX - 8, "%s", file);
     else if (!file_find(path, line))
         return EXIT_FAILURE;
-    if (!state_read(path, &s, line)) return EXIT_FAILURE;
-    struct follower f = {.changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
+    struct follower f = {.path = path};
+    if (!state_read(path, &f.state, line)) return EXIT_FAILURE;
+    f.changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     f.out = open_beside(path, ".out", f.changes);
     f.err = open_beside(path, ".err", f.changes);
-    /* Its identity is checked when the number cannot go to another one. */
-    f.process = (int)syscall(SYS_pidfd_open, s.pid, 0);
-    if (f.process >= 0 && !is_running(&s)) {
-        close(f.process);
-        f.process = -1;
-    }
-    bool good = follow(&f);
-    if (f.process >= 0) close(f.process);
+    (void)inotify_add_watch(f.changes, path, IN_MODIFY);
+    int status = follow_all(&f, line);
     close(f.changes);
     if (f.out >= 0) close(f.out);
     if (f.err >= 0) close(f.err);
-    if (!good) return EXIT_FAILURE;
-    if (!state_read(path, &s, line)) return EXIT_FAILURE;
-    if (s.ended) return s.status;
-    say(line,
-        "the launcher of that job, process %d, was killed; its ranks "
-        "ended with it",
-        s.pid);
-    return EXIT_FAILURE;
+    return status;
 }

@@ -358,6 +358,7 @@ static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
     job_begin(job);
     for (struct rank *rank; (rank = news_first(job));) news_handle(job, rank);
     job_watch(job);
+    if (job->setup.keep) kept_settle(job);
     if (job_is_over(job)) ev_break(loop, EVBREAK_ALL);
 }
 
@@ -461,7 +462,7 @@ static void signals_start(struct job *job)
     }
 }
 
-struct job *job_start(const struct job_setup *setup)
+struct job *job_make(const struct job_setup *setup)
 {
     struct job *job = memory_get(1, sizeof *job);
     job->setup = *setup;
@@ -470,6 +471,21 @@ struct job *job_start(const struct job_setup *setup)
     job->ranks = memory_get(job->count, sizeof *job->ranks);
     if (gethostname(job->host, sizeof job->host - 1) != 0)
         snprintf(job->host, sizeof job->host, "this host");
+    return job;
+}
+
+void job_free(struct job *job)
+{
+    ranks_stop(job);
+    hosts_close(job);
+    close(job->null_fd);
+    free(job->ranks);
+    free(job);
+}
+
+struct job *job_start(const struct job_setup *setup)
+{
+    struct job *job = job_make(setup);
     ev_prepare_init(&job->settle, settle);
     ev_timer_init(&job->killer, killer_expired, 0., 0.);
     ev_timer_init(&job->blame, blame_expired, 0., 0.);
@@ -483,6 +499,7 @@ struct job *job_start(const struct job_setup *setup)
     if (setup->options->timeout > 0) ev_timer_start(setup->loop, &job->timeout);
     signals_start(job);
     job->input.again = setup->options->restarts > 0;
+    if (setup->keep) kept_open(job);
     job_open(job);
     job_begin(job);
     return job;
@@ -491,10 +508,9 @@ struct job *job_start(const struct job_setup *setup)
 int job_finish(struct job *job)
 {
     for (uint32_t i = 0; i < job->count; i++) rank_kill(&job->ranks[i]);
-    ranks_stop(job);
-    hosts_close(job);
-    close(job->null_fd);
     int status = job->status;
+    if (job->setup.keep && kept_close(job) && status == 0)
+        status = EXIT_FAILURE; /* some output was lost */
     const struct sink *sinks[] = {job->setup.out, job->setup.err};
     for (size_t i = 0; i < ARRAY_COUNT(sinks); i++) {
         if (!sinks[i]->broken) continue;
@@ -513,7 +529,6 @@ int job_finish(struct job *job)
     job_open_stop(job);
     for (size_t i = 0; i < JOB_SIGNALS; i++)
         ev_signal_stop(job->setup.loop, &job->signals[i]);
-    free(job->ranks);
-    free(job);
+    job_free(job);
     return status;
 }

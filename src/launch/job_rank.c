@@ -19,7 +19,9 @@ bool rank_is_gone(const struct rank *rank)
 void rank_signal(struct rank *rank, int number)
 {
     if (!rank->proc.alive) return;
-    if (rank->host->remote)
+    if (rank->job->setup.keep)
+        kept_signal(rank, number);
+    else if (rank->host->remote)
         remote_send_number(rank->host->remote, LINK_SIGNAL, rank->index,
                            number);
     else
@@ -29,7 +31,9 @@ void rank_signal(struct rank *rank, int number)
 void rank_kill(struct rank *rank)
 {
     if (!rank->host) return;
-    if (rank->host->remote)
+    if (rank->job->setup.keep)
+        kept_kill(rank);
+    else if (rank->host->remote)
         rank_signal(rank, SIGKILL);
     else
         proc_kill(&rank->proc);
@@ -68,6 +72,10 @@ static void input_send(struct input_target *target, const char *bytes,
 void rank_release(struct rank *rank)
 {
     rank->spare = false;
+    if (rank->job->setup.keep) {
+        kept_release(rank);
+        return;
+    }
     if (rank->host->remote) {
         remote_send(rank->host->remote, LINK_INPUT, rank->index, "\n", 1);
         remote_send(rank->host->remote, LINK_INPUT, rank->index, NULL, 0);
@@ -291,16 +299,13 @@ static void start_there(struct rank *rank, char *const *env, enum reads reads,
     input_add(&job->input, job->setup.loop, &rank->input, -1);
 }
 
-/* Returns 0, or the exit status for a failure that was printed. */
-static int rank_start(struct rank *rank)
+static int rank_run(struct rank *rank)
 {
     struct outputs outputs;
     enum reads reads = rank_reads(rank);
     char **env = env_make(rank);
     int status = 0;
     outputs_make(rank, &outputs);
-    rank->good = rank->host_lost = rank->drained = false;
-    rank->started = ev_time();
     if (rank->host->remote)
         start_there(rank, env, reads, &outputs.name);
     else
@@ -308,6 +313,15 @@ static int rank_start(struct rank *rank)
     outputs_free(&outputs);
     rank_env_free(env);
     return status;
+}
+
+int rank_start(struct rank *rank)
+{
+    rank->good = rank->host_lost = rank->drained = false;
+    rank->started = ev_time();
+    if (!rank->job->setup.keep) return rank_run(rank);
+    kept_start(rank);
+    return 0;
 }
 
 /* Its own host, or, if that is lost, the one with the fewest ranks. */
@@ -397,22 +411,38 @@ static void files_empty(const struct rank *rank)
     outputs_free(&outputs);
 }
 
-int ranks_start(struct job *job)
+void ranks_init(struct job *job)
 {
     const struct options *options = job->setup.options;
     const struct app *last = &options->apps[options->app_count - 1];
     uint32_t index = 0;
-    job->started = true;
     for (size_t i = 0; i < options->app_count; i++)
         for (uint32_t k = 0; k < options->apps[i].ranks; k++, index++)
             rank_init(&job->ranks[index], job, index, &options->apps[i]);
     for (; index < job->count; index++)
         rank_init(&job->ranks[index], job, index, last);
-    for (index = 0; index < job->count && job->setup.restart == 0; index++)
+}
+
+void ranks_prepare(struct job *job)
+{
+    for (uint32_t index = 0; index < job->count && job->setup.restart == 0;
+         index++)
         files_empty(&job->ranks[index]);
-    if (options->bind.kind != BIND_NONE) bind_read(&job->machine);
+    if (job->setup.options->bind.kind != BIND_NONE) bind_read(&job->machine);
+}
+
+int ranks_start(struct job *job)
+{
+    const struct options *options = job->setup.options;
     int status = 0;
-    for (index = 0; index < job->count && status == 0; index++)
+    job->started = true;
+    ranks_init(job);
+    if (job->setup.keep) {
+        kept_begin(job);
+        return 0;
+    }
+    ranks_prepare(job);
+    for (uint32_t index = 0; index < job->count && status == 0; index++)
         status = rank_start(&job->ranks[index]);
     /* if rank 0 closes our input, its writer gets an error */
     bool again = options->respawn || options->restarts > 0;

@@ -7,17 +7,17 @@
 #include "control.h"
 #include "detach.h"
 #include "job.h"
+#include "keeper.h"
 #include "key.h"
 #include "issue.h"
 #include "look_at.h"
 #include "open_run.h"
 #include "reach.h"
-#include "spawn.h"
+#include "surroundings.h"
 #include "web.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <limits.h>
 #include <netdb.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -41,6 +41,7 @@ struct launch {
     struct job *job;
     char master[MASTERS_MAX * ADDRESS_SIZE];
     struct detached detached;
+    struct keep keep;          /* of the ranks, if its table is set */
     bool visited;              /* the coordinator has reported an event */
     sigset_t mask;             /* of signals, as we were started */
     struct host_list left_out; /* hosts that a restart could not reach */
@@ -162,16 +163,23 @@ static bool interface_listen(struct options *options)
     return false;
 }
 
+/* Where the coordinator listens. */
+static bool listen_choose(struct options *options, struct address *listen)
+{
+    if (!interface_listen(options)) return false;
+    *listen = options->listen;
+    if (options->mode == MODE_LAUNCH && !options->has_listen)
+        *listen = hosts_are_far(&options->hosts)
+                      ? (struct address){.port = 0}
+                      : (struct address){.host = "127.0.0.1", .port = 0};
+    return host_resolve(listen->host, "--listen");
+}
+
 static bool server_open(struct launch *launch)
 {
     struct options *options = &launch->options;
-    if (!interface_listen(options)) return false;
-    struct address listen = options->listen;
-    if (options->mode == MODE_LAUNCH && !options->has_listen)
-        listen = hosts_are_far(&options->hosts)
-                     ? (struct address){.port = 0}
-                     : (struct address){.host = "127.0.0.1", .port = 0};
-    if (!host_resolve(listen.host, "--listen")) return false;
+    struct address listen;
+    if (!listen_choose(options, &listen)) return false;
     uint32_t ranks = options->rank_count ? options->rank_count : 1;
     struct master_server_options setup = {
         .loop = launch->loop,
@@ -184,6 +192,7 @@ static bool server_open(struct launch *launch)
         .job = options->mode == MODE_LAUNCH,
         .journal = options->journal,
         .grace = options->grace * PCCL_S,
+        .anew = launch->keep.table && !kept_has_ranks(&launch->keep),
         .relays = options->relays || env_relays(),
         .user = launch,
         .report = report,
@@ -251,14 +260,6 @@ static bool web_begin(struct launch *launch)
     return launch->web != NULL;
 }
 
-/* The coordinator needs a descriptor per peer, and each rank two pipes. */
-static void files_raise(struct rlimit *before)
-{
-    getrlimit(RLIMIT_NOFILE, before);
-    struct rlimit limit = {before->rlim_max, before->rlim_max};
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static void stop_coordinator(struct ev_loop *loop, ev_signal *watcher,
                              int events)
 {
@@ -304,7 +305,7 @@ static int run_coordinator(struct launch *launch)
     ev_signal_start(launch->loop, &status);
     ev_signal watchers[ARRAY_COUNT(numbers)];
     struct rlimit before;
-    files_raise(&before);
+    descriptor_raise_limit(&before);
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
         ev_signal_init(&watchers[i], stop_coordinator, numbers[i]);
         ev_signal_start(launch->loop, &watchers[i]);
@@ -321,26 +322,6 @@ static int run_coordinator(struct launch *launch)
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++)
         ev_signal_stop(launch->loop, &watchers[i]);
     return open ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-/* The folder of our libmpich.so.12, beside this executable in a build tree or
- * in an install prefix. NULL: not found. */
-static char *library_path_find(void)
-{
-    static const char *const places[] = {"lib/mpich-abi", "lib/pccl/mpich-abi"};
-    char self[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0) return NULL;
-    self[length] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash) *slash = '\0';
-    for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
-        char *path = memory_print("%s/../%s", self, places[i]);
-        char *real = realpath(path, NULL);
-        free(path);
-        if (real) return real;
-    }
-    return NULL;
 }
 
 static bool sinks_open(struct launch *launch)
@@ -380,13 +361,19 @@ static void masters_print(const struct options *options, char *text,
     }
 }
 
+/* Nobody has attached in time: the ranks are to end, without a coordinator. */
+static bool is_late(const struct launch *launch)
+{
+    return launch->keep.table && launch->keep.table->late;
+}
+
 /* One start of the job. What is to follow is written to setup. */
 static int run_start(struct launch *launch, struct job_setup *setup,
                      enum job_next *next)
 {
     if (launch->options.join)
         masters_print(&launch->options, launch->master, sizeof launch->master);
-    else if (!server_open(launch))
+    else if (!is_late(launch) && !server_open(launch))
         return EXIT_FAILURE;
     setup->server = launch->server;
     launch->job = job_start(setup);
@@ -442,7 +429,12 @@ static int run_job(struct launch *launch)
                               .master = launch->master,
                               .begun = ev_time(),
                               .ignore_hangup = hangup.sa_handler == SIG_IGN};
-    files_raise(&setup.files);
+    descriptor_raise_limit(&setup.files);
+    if (launch->keep.table) {
+        setup.keep = &launch->keep;
+        setup.restart = launch->keep.table->job.restart;
+        setup.begun = launch->keep.table->begun;
+    }
     char *library_path = library_path_find();
     setup.library_path = library_path;
     sigprocmask(SIG_BLOCK, NULL, &launch->mask);
@@ -456,29 +448,8 @@ static int run_job(struct launch *launch)
     return status;
 }
 
-static void set(const char *name, const char *value)
-{
-    if (setenv(name, value, 1) != 0) complain("%s: %s", name, strerror(errno));
-}
-
-/* --log-file and --log-json, for this process and its ranks, which may work in
- * another folder. A log that somebody asks for tells what happens. */
-static void log_setup(const struct options *options)
-{
-    char folder[PATH_MAX] = "";
-    const char *file = options->log_file;
-    if (options->log_json) set("PCCL_LOG_FORMAT", "json");
-    if (!file) return;
-    char *path = NULL;
-    if (*file != '/' && getcwd(folder, sizeof folder))
-        path = memory_print("%s/%s", folder, file);
-    set("PCCL_LOG_FILE", path ? path : file);
-    free(path);
-    const char *level = getenv("PCCL_LOG_LEVEL");
-    if (!level || *level == '\0') set("PCCL_LOG_LEVEL", "INFO");
-}
-
-static int run(struct launch *launch)
+/* Before anything is opened or forked. */
+static bool prepare(struct launch *launch)
 {
     struct options *options = &launch->options;
     bool alone = options->mode == MODE_COORDINATOR;
@@ -486,10 +457,21 @@ static int run(struct launch *launch)
     descriptor_standard();
     signal(SIGPIPE, SIG_IGN);
     env_warn_unknown(warn_unknown);
-    if (!key_begin(options, !alone && hosts_are_far(&options->hosts)))
-        return EXIT_FAILURE;
-    if (!options->join && !key_coordinates(options)) return EXIT_FAILURE;
-    if (!alone && guard_start(&launch->guard) != 0) {
+    return key_begin(options, !alone && hosts_are_far(&options->hosts)) &&
+           (options->join || key_coordinates(options));
+}
+
+/* The guard is the keeper's if there is one. */
+static bool guards(const struct launch *launch)
+{
+    return launch->options.mode != MODE_COORDINATOR && !launch->keep.table;
+}
+
+static int run_prepared(struct launch *launch)
+{
+    bool alone = launch->options.mode == MODE_COORDINATOR;
+    launch->guard.fd = -1;
+    if (guards(launch) && guard_start(&launch->guard) != 0) {
         complain("cannot fork: %s", strerror(errno));
         return EXIT_FAILURE;
     }
@@ -506,27 +488,37 @@ static int run(struct launch *launch)
     sink_close(&launch->out_sink);
     sink_close(&launch->err_sink);
     if (launch->loop) ev_loop_destroy(launch->loop);
-    if (!alone) guard_stop(&launch->guard);
+    if (guards(launch)) guard_stop(&launch->guard);
     return status;
 }
 
-/* Slurm's allocation, under the names of several Slurm versions. */
-static void environment_read(struct options_environment *environment)
+static int run(struct launch *launch)
 {
-    static const char *const tasks[] = {"SLURM_TASKS_PER_NODE",
-                                        "SLURM_JOB_CPUS_PER_NODE"};
-    *environment =
-        (struct options_environment){.deadline = getenv("PCCL_DEADLINE"),
-                                     .timeout = getenv("MPIEXEC_TIMEOUT")};
-    environment->batch = true;
-    if (!getenv("SLURM_JOB_ID") && !getenv("SLURM_JOBID")) return;
-    environment->nodes = getenv("SLURM_JOB_NODELIST");
-    if (!environment->nodes) environment->nodes = getenv("SLURM_NODELIST");
-    for (size_t i = 0; i < ARRAY_COUNT(tasks) && !environment->tasks; i++)
-        environment->tasks = getenv(tasks[i]);
-    char *srun = spawn_find("srun", NULL, getenv("PATH"));
-    environment->srun = srun != NULL;
-    free(srun);
+    return prepare(launch) ? run_prepared(launch) : EXIT_FAILURE;
+}
+
+/* Under a keeper, which writes down the status unless it is dead. */
+static int run_kept(struct launch *launch)
+{
+    struct options *options = &launch->options;
+    char *library_path = library_path_find();
+    struct keeper_setup setup = {.options = options,
+                                 .detached = &launch->detached,
+                                 .library_path = library_path};
+    int status = EXIT_FAILURE;
+    bool launches = false;
+    bool good = prepare(launch) && listen_choose(options, &options->listen);
+    options->has_listen = true;
+    if (good) launches = keeper_run(&setup, &launch->keep, &status);
+    free(library_path);
+    if (!launches) {
+        detach_note(&launch->detached, "ended %d", status);
+        return status;
+    }
+    status = run_prepared(launch);
+    if (launch->keep.lost) detach_note(&launch->detached, "ended %d", status);
+    close(launch->keep.fd);
+    return status;
 }
 
 static int run_agent(void)
@@ -551,14 +543,21 @@ static int run_detached(struct launch *launch)
     case DETACH_CHILD:
         break;
     }
-    int status = run(launch);
-    detach_note(&launch->detached, "ended %d", status);
+    int status;
+    if (launch->options.grace > 0) {
+        status = run_kept(launch);
+    } else {
+        detach_tell(&launch->detached, getpid());
+        status = run(launch);
+        detach_note(&launch->detached, "ended %d", status);
+    }
+    detach_end(&launch->detached);
     return status;
 }
 
 int launch_main(int argc, char **argv)
 {
-    struct launch launch = {.detached = {.fd = -1}};
+    struct launch launch = {.detached = {.fd = -1, .told = -1}};
     int status = EXIT_SUCCESS;
     struct options_environment environment;
     environment_read(&environment);

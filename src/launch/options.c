@@ -153,10 +153,12 @@ static bool options_check(struct parser *p)
     if (o->journal && (o->asks_status || o->join))
         return option_fail(o, "--journal belongs to the pccl-master that "
                               "coordinates: no --status, no --join");
-    if (o->grace > 0 && (!alone || !o->journal))
+    if (o->grace > 0 && !o->journal)
         return option_fail(o, "--master-grace belongs to a pccl-master that "
-                              "coordinates and starts nothing, with "
-                              "--journal FILE");
+                              "coordinates, with --journal FILE");
+    if (o->grace > 0 && !alone && !o->detach)
+        return option_fail(o, "--master-grace: the ranks of a pccl-master "
+                              "outlive it only with --detach");
     if (o->grace > 0 && o->issuer)
         return option_fail(o, "--master-grace: members that show tokens "
                               "(--issuer) are not taken over");
@@ -221,6 +223,18 @@ static bool ways_settle(struct options *o)
         if (ranks > all) ranks = all;
         if (!ways_check(o, h->name, h->ports, h->announce, ranks)) return false;
     }
+    return true;
+}
+
+/* A keeper has the ranks of its own host only. */
+static bool grace_settle(struct options *o)
+{
+    for (size_t i = 0; o->grace > 0 && i < o->hosts.count; i++)
+        if (!host_is_local(o->hosts.entries[i].name))
+            return option_fail(o,
+                               "--master-grace with ranks is for those of this "
+                               "host, and %s is another one",
+                               o->hosts.entries[i].name);
     return true;
 }
 
@@ -365,7 +379,8 @@ bool options_complete(struct options *options,
         if (!allocation_hosts(&options->hosts, &source, detail, sizeof detail))
             return option_fail(options, "%s: %s", source, detail);
     }
-    return ranks_settle(options) && ways_settle(options);
+    return ranks_settle(options) && ways_settle(options) &&
+           grace_settle(options);
 }
 
 static void settings_free(char **settings, size_t count)

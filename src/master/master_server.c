@@ -394,8 +394,9 @@ static void on_pause(struct ev_loop *loop, ev_timer *timer, int events)
 /* ------------------------------------------------------- opening, closing */
 
 static bool machine_init(struct master_server *s, const struct wire_key *secret,
-                         const struct master_memory *memory)
+                         struct master_memory *memory)
 {
+    if (memory && s->options.anew) memory->will_count = 0;
     struct master_config config = {
         .out = {s, send_effect, close_effect, note_effect, search_effect,
                 look_effect, status_effect, remember_effect, relay_effect},
@@ -563,7 +564,8 @@ const char *master_server_loss(const struct master_server *server)
 
 bool master_server_has_ended(const struct master_server *server)
 {
-    return server->machine.founded && master_server_members(server) == 0;
+    return server->machine.founded && !server->machine.succession.waits &&
+           master_server_members(server) == 0;
 }
 
 void master_server_close(struct master_server *server)

@@ -44,7 +44,9 @@ struct master_server_options {
     const char *journal; /* file that it remembers in (J1), or NULL; borrowed
                             until master_server_close() */
     pccl_ns grace;       /* with a journal: for the next one (H2); 0: none */
-    bool relays;         /* bytes of members that reach nobody else (N10b) */
+    bool anew;   /* whoever started the members of the journal says that none of
+                    them is left (H5a) */
+    bool relays; /* bytes of members that reach nobody else (N10b) */
     void *user;
     /* A line for the log, without newline: "rank 2 (pid 17) lost, ...". */
     void (*report)(void *user, const char *line);

@@ -69,6 +69,8 @@ struct master_server *master_server_open(const struct master_server_options *o,
     if (!server || getaddrinfo(o->host, port, &hints, &found) != 0) abort();
     server->options = *o;
     server->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int on = 1;
+    (void)setsockopt(server->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     int bad = bind(server->fd, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
     if (bad != 0 || listen(server->fd, 64) != 0) {

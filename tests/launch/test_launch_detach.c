@@ -66,7 +66,7 @@ static void test_output_and_status(void **state)
 {
     (void)state;
     struct run run;
-    (void)START("-n", "2", "sh", "-c",
+    (void)START("-n", "1", "sh", "-c",
                 "echo out $PCCL_RANK; echo err $PCCL_RANK >&2; exit 7");
     for (int i = 0; i < 2; i++) { /* also when it is over */
         RUN(&run, "--attach", "--state", path);
@@ -156,6 +156,8 @@ static void test_what_is_no_state(void **state)
         "pccl-master state 2\nprocess 1 1 a\n",
         "pccl-master state 1\nprocess -4 1 a\n",
         "pccl-master state 1\nprocess 1 1 ", /* being written */
+        "pccl-master state 1\nkeeper -4 1 a\nprocess 1 1 a\n",
+        "pccl-master state 1\nkeeper 1 1 a\n",
         "pccl-master state 1\nprocess 1 1 a\nended 4711\n"};
     refused("No such file or directory");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -182,6 +184,11 @@ static void test_a_process_of_that_number(void **state)
     FILE *f = fopen(path, "we");
     assert_non_null(f);
     fprintf(f, "pccl-master state 1\nprocess %d 1 abc\n", (int)getpid());
+    fclose(f);
+    refused("was killed; its ranks ended with it");
+    f = fopen(path, "ae"); /* it is sent no signal, which would end it */
+    assert_non_null(f);
+    fprintf(f, "keeper %d 1 abc\n", (int)getpid());
     fclose(f);
     refused("was killed; its ranks ended with it");
     pid_t launcher = START("-n", "1", run_helper, "hold", "up");

@@ -93,7 +93,7 @@ static const struct {
     {"--restart 3 --join a:1 p", "only its own pccl-master can start again"},
     {"--status a:1 --journal j", "--journal belongs to the pccl-master"},
     {"--master-grace 9", "--master-grace belongs to a pccl-master"},
-    {"-n 2 --journal j --master-grace 9 x", "--master-grace belongs to"},
+    {"-n 2 --journal j --master-grace 9 x", "outlive it only with --detach"},
     {"--journal j --master-grace 9s", "'9s'"},
     {"--journal j --master-grace 9 --issuer i", "are not taken over"},
     {"--join a:1 --journal j -n 1 x", "--journal belongs to the pccl-master"},
