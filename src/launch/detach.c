@@ -20,7 +20,7 @@
 #define PREFIX "pccl-master."
 #define SUFFIX ".state"
 
-enum { STATE_SIZE_MAX = 4096, COPY_SIZE = 16384 };
+enum { STATE_SIZE_MAX = 1 << 20, LINE_MAX_SIZE = 1024, COPY_SIZE = 16384 };
 
 /* What tells a process from a later one of its number: when it began, and in
  * which life of the host. */
@@ -141,11 +141,13 @@ static bool is_trusted(int fd)
 
 static bool state_read(const char *file, struct state *s, char *line)
 {
-    char text[STATE_SIZE_MAX];
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return say(line, "%s: %s", file, strerror(errno));
     bool trusted = is_trusted(fd);
-    bool good = trusted && slurp(fd, text, sizeof text) && state_parse(s, text);
+    char *text = memory_get(STATE_SIZE_MAX, 1);
+    bool good =
+        trusted && slurp(fd, text, STATE_SIZE_MAX) && state_parse(s, text);
+    free(text);
     close(fd);
     if (good) return true;
     return say(line,
@@ -306,7 +308,7 @@ enum detach_result detach_begin(struct detached *d, const char *file,
 
 void detach_note(const struct detached *d, const char *format, ...)
 {
-    char text[STATE_SIZE_MAX / 4];
+    char text[LINE_MAX_SIZE];
     va_list args;
     if (d->fd < 0) return;
     va_start(args, format);

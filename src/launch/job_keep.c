@@ -59,6 +59,7 @@ static void note_job(const struct job *job)
 
 /* -------------------------------------------------------------- requests */
 
+/* Noted when it has been asked for, or nobody would start it. */
 void kept_start(struct rank *rank)
 {
     struct keep_rank *kept = kept_of(rank);
@@ -66,7 +67,6 @@ void kept_start(struct rank *rank)
     rank->proc.pid = 0;
     rank->proc.alive = true;
     rank->proc.news = rank->proc.lingering = false;
-    note_rank(rank);
     ask(rank, KEEP_START, rank->job->setup.restart);
 }
 

@@ -254,19 +254,18 @@ static void signals_start(struct keeper *k)
 
 /* The coordinator of each launcher listens on one port, which no other process
  * gets in between. */
-static bool port_keep(struct keeper *k)
+static bool port_take(struct keeper *k, int family)
 {
     struct address *listen = &k->setup.options->listen;
     const char *host = *listen->host ? listen->host : NULL;
     struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICHOST,
-                             .ai_family = host ? AF_UNSPEC : AF_INET6,
+                             .ai_family = family,
                              .ai_socktype = SOCK_STREAM};
     struct addrinfo *at = NULL;
     struct sockaddr_storage name;
     socklen_t size = sizeof name;
     char port[NI_MAXSERV] = "";
     int on = 1;
-    if (listen->port != 0) return true;
     if (getaddrinfo(host, "0", &hints, &at) != 0) return false;
     k->port = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool kept =
@@ -278,7 +277,18 @@ static bool port_keep(struct keeper *k)
                     NI_NUMERICSERV) == 0;
     freeaddrinfo(at);
     listen->port = (uint16_t)strtoul(port, NULL, 10);
+    if (!kept && k->port >= 0) close(k->port);
+    if (!kept) k->port = -1;
     return kept;
+}
+
+/* All interfaces: IPv6, which takes IPv4 as well, where there is that. */
+static bool port_keep(struct keeper *k)
+{
+    const struct address *listen = &k->setup.options->listen;
+    if (listen->port != 0) return true;
+    if (*listen->host) return port_take(k, AF_UNSPEC);
+    return port_take(k, AF_INET6) || port_take(k, AF_INET);
 }
 
 static bool hands_make(struct keeper *k)

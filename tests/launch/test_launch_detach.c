@@ -202,6 +202,24 @@ static void test_a_process_of_that_number(void **state)
     assert_gone(process);
 }
 
+/* Each has a line in the state file. */
+static void test_many_launchers(void **state)
+{
+    (void)state;
+    struct run run;
+    FILE *f = fopen(path, "we");
+    assert_non_null(f);
+    fputs("pccl-master state 1\n", f);
+    for (int i = 0; i < 2000; i++)
+        fprintf(f, "process %d 1 abc\ncoordinator a:1\n", i + 1);
+    fputs("ended 4\n", f);
+    fclose(f);
+    RUN(&run, "--attach", "--state", path);
+    run_finish(&run);
+    assert_int_equal(run.status, 4);
+    run_free(&run);
+}
+
 static void test_usage(void **state)
 {
     (void)state;
@@ -242,6 +260,7 @@ int main(int argc, char **argv)
         TEST(test_the_launcher_is_killed),
         TEST(test_what_is_no_state),
         TEST(test_a_process_of_that_number),
+        TEST(test_many_launchers),
         TEST(test_usage),
     };
     run_arguments(argc, argv);
