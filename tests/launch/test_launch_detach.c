@@ -174,6 +174,10 @@ static void test_what_is_no_state(void **state)
     run_free(&run);
     assert_int_equal(chmod(path, 0666), 0);
     refused("is not a file that only this user can write");
+    if (geteuid() != 0) return;
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(chown(path, 1, 1), 0);
+    refused("is not a file that only this user can write");
 }
 
 /* Another process has the number now; and the file is free for a new job. */

@@ -89,15 +89,15 @@ class Job:
     def ranks(self):
         """By rank: its process, of those that run."""
         found = {}
-        children = pathlib.Path(f'/proc/{self.keeper()}/task/{self.keeper()}/children')
-        for pid in children.read_text().split():
+        for process in pathlib.Path('/proc').glob('[0-9]*'):
             try:
-                text = pathlib.Path(f'/proc/{pid}/environ').read_bytes()
-            except (FileNotFoundError, ProcessLookupError):
+                state, parent = (process / 'stat').read_text().rsplit(')', 1)[1].split()[:2]
+                text = (process / 'environ').read_bytes()
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
             rank = re.search(rb'(?:^|\0)LOCAL_RANK=([0-9]+)', text)
-            if rank and not is_gone(pid):
-                found[int(rank[1])] = int(pid)
+            if rank and state not in 'ZX' and int(parent) == self.keeper():
+                found[int(rank[1])] = int(process.name)
         return found
 
     def kill(self):
@@ -336,7 +336,7 @@ def fails(job, _, __):
 def restart(job, _, __):
     script = ('echo start $PCCL_RESTART; [ $PCCL_RESTART = 1 ] && exit 0; '
               f'until [ -e {job.stop} ]; do sleep .02; done; exit 5')
-    job.start('-n', '2', '--restart', '1,1', 'sh', '-c', script)
+    job.start('-n', '2', '--restart', '1,30', 'sh', '-c', script)
     wait_for('two ranks', lambda: len(job.out()) == 2)
     was = job.launcher()
     job.attach()
@@ -468,8 +468,8 @@ def main():
     kind, master, member = sys.argv[1:4]
     kills = int(sys.argv[4]) if len(sys.argv) > 4 else 8
     with tempfile.TemporaryDirectory() as folder:
-        job = Job(master, folder, {'unseen': 3, 'none': 2, 'spare': 3,
-                                   'respawn': 3}.get(kind, 60))
+        job = Job(master, folder, {'none': 2, 'unseen': 8, 'spare': 8,
+                                   'respawn': 8}.get(kind, 60))
         try:
             KINDS[kind](job, member, kills)
         except (Failure, subprocess.TimeoutExpired) as failure:
