@@ -5,6 +5,7 @@ kill -9, and the next one (pccl-master --detach --master-grace, --attach).
 early    before all ranks are up: at once, and when the coordinator listens
 loop     KILLS times (8) amid sums, votes and synchronizations, every other time the
          next launcher as well, before it has done anything; every line once
+mpi      as that, an MPI program
 key      as that, in a run with a key
 again    a new job with the journal of one that was killed
 unseen   a rank is killed while nobody is there: the others go on without it
@@ -101,9 +102,12 @@ class Job:
         return found
 
     def kill(self):
-        """The launcher. Returns when it is dead."""
+        """The launcher. Returns when it is dead; it may have ended before."""
         pid = self.launcher()
-        os.kill(pid, signal.SIGKILL)
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return pid
         wait_for(f'the end of {pid}', lambda: is_gone(pid))
         return pid
 
@@ -219,6 +223,29 @@ def loop(job, member, kills):
         raise Failure('a rank was not in each step')
     if said.count('goes on with its ranks') < kills:
         raise Failure('who attaches is not told: ' + said)
+
+
+def mpi(job, member, kills):
+    """Elastic or not; MPI_Finalize waits for the next launcher as well."""
+    for options in (), ('--elastic',):
+        job.start('-n', '3', *options, member, job.stop)
+        job.lines(2)
+        job.attach()
+        for _ in range(kills // 2):
+            was = job.kill()
+            job.next_one(was)
+            job.lines(5)
+        job.stop.touch()
+        job.kill()
+        job.end(0)
+        out = job.out()
+        count = len(out) - 3
+        steps = [line for line in out if line.startswith('step ')]
+        if steps != [f'step {10 * i}' for i in range(count)]:
+            raise Failure(f'{count} steps: {steps}')
+        ends = {line for line in out if line.startswith('end ')}
+        if len(ends) != 1:
+            raise Failure(f'{ends}')
 
 
 def key(job, member, _):
@@ -358,12 +385,7 @@ def output(job, _, kills):
         job.start('-n', '2', *files, 'sh', '-c', script)
         job.attach()
         for _ in range(kills):
-            try:
-                was = job.kill()
-            except ProcessLookupError:
-                break
-            if is_gone(job.keeper()):
-                break
+            was = job.kill()
             wait_for('another launcher or the end',
                      lambda: job.launcher() != was or is_gone(job.keeper()))
         job.end(0)
@@ -460,7 +482,7 @@ def usage(job, _, __):
         raise Failure(f'{done}')
 
 
-KINDS = {f.__name__: f for f in (early, loop, key, again, unseen, respawn, spare, fails,
+KINDS = {f.__name__: f for f in (early, loop, mpi, key, again, unseen, respawn, spare, fails,
                                  restart, output, none, stopped, usage)}
 
 
