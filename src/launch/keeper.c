@@ -34,7 +34,6 @@ struct keeper {
     int fd;       /* to the launcher, -1: there is none */
     bool due;     /* a launcher is to be forked */
     bool over;    /* ... or none any more */
-    bool again;   /* it has been tried */
     bool wished;  /* somebody attaches */
     int status;   /* of the job */
     int failure;  /* of the first rank that could not be started; 0: none */

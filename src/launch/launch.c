@@ -16,9 +16,7 @@
 #include "surroundings.h"
 #include "web.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -118,27 +116,6 @@ static void look(void *user, uint64_t id, uint64_t host, uint32_t pid)
 {
     const struct launch *launch = user;
     if (launch->job) job_look(launch->job, id, host, pid);
-}
-
-/* The coordinator takes only numeric addresses, but users write "localhost". It
- * is resolved here without a lookup: some machines lack it in their tables, and
- * some list ::1 first, where a connection to 127.0.0.1 fails. */
-static bool host_resolve(char *host, const char *option)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-    if (*host == '\0') return true;
-    if (strcmp(host, "localhost") == 0) {
-        snprintf(host, HOST_SIZE, "127.0.0.1");
-        return true;
-    }
-    int code = getaddrinfo(host, NULL, &hints, &found);
-    if (code == 0) {
-        code = getnameinfo(found->ai_addr, found->ai_addrlen, host, HOST_SIZE,
-                           NULL, 0, NI_NUMERICHOST);
-        freeaddrinfo(found);
-    }
-    if (code != 0) complain("%s: %s: %s", option, host, gai_strerror(code));
-    return code == 0;
 }
 
 /* Whether ranks on other hosts need to reach us. */
@@ -512,6 +489,9 @@ static int run_kept(struct launch *launch)
     if (good) launches = keeper_run(&setup, &launch->keep, &status);
     free(library_path);
     if (!launches) {
+        /* Who did not begin says why to those who attach. */
+        if (launch->detached.told >= 0)
+            detach_tell(&launch->detached, getpid());
         detach_note(&launch->detached, "ended %d", status);
         return status;
     }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,4 +66,24 @@ void log_setup(const struct options *options)
     free(path);
     const char *level = getenv("PCCL_LOG_LEVEL");
     if (!level || *level == '\0') set("PCCL_LOG_LEVEL", "INFO");
+}
+
+bool host_resolve(char host[HOST_SIZE], const char *option)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    if (*host == '\0') return true;
+    if (strcmp(host, "localhost") == 0) {
+        snprintf(host, HOST_SIZE, "127.0.0.1");
+        return true;
+    }
+    int code = getaddrinfo(host, NULL, &hints, &found);
+    if (code == 0) {
+        code = getnameinfo(found->ai_addr, found->ai_addrlen, host, HOST_SIZE,
+                           NULL, 0, NI_NUMERICHOST);
+        freeaddrinfo(found);
+    }
+    if (code != 0)
+        fprintf(stderr, "pccl-master: %s: %s: %s\n", option, host,
+                gai_strerror(code));
+    return code == 0;
 }

@@ -16,4 +16,10 @@ void environment_read(struct options_environment *environment);
  * another folder. A log that somebody asks for tells what happens. */
 void log_setup(const struct options *options);
 
+/* The coordinator takes only numeric addresses, but users write "localhost". It
+ * is resolved here without a lookup: some machines lack it in their tables, and
+ * some list ::1 first, where a connection to 127.0.0.1 fails. `option` is for
+ * the message. */
+bool host_resolve(char host[HOST_SIZE], const char *option);
+
 #endif

@@ -363,7 +363,7 @@ def fails(job, _, __):
 def restart(job, _, __):
     script = ('echo start $PCCL_RESTART; [ $PCCL_RESTART = 1 ] && exit 0; '
               f'until [ -e {job.stop} ]; do sleep .02; done; exit 5')
-    job.start('-n', '2', '--restart', '1,30', 'sh', '-c', script)
+    job.start('-n', '2', '--restart', '1,5', 'sh', '-c', script)
     wait_for('two ranks', lambda: len(job.out()) == 2)
     was = job.launcher()
     job.attach()
@@ -473,6 +473,11 @@ def usage(job, _, __):
         done = subprocess.run([job.master, *words], stderr=subprocess.PIPE, text=True)
         if done.returncode != 2 or says not in done.stderr:
             raise Failure(f'{words}: {done}')
+    # What does not begin says so to those who attach.
+    job.start('--token-file', '/nonexistent', '-n', '1', 'true')
+    job.attach()
+    if '/nonexistent' not in job.follower.communicate(timeout=PATIENCE)[1]:
+        raise Failure('it does not say why')
     job.start('-n', '1', 'sh', '-c', WAITS)
     job.kill()
     done = subprocess.run(
