@@ -6,6 +6,7 @@
 #include "agent.h"
 #include "control.h"
 #include "detach.h"
+#include "elect.h"
 #include "job.h"
 #include "keeper.h"
 #include "key.h"
@@ -177,6 +178,7 @@ static bool server_open(struct launch *launch)
         .warn_after = env_stall_ns(warn_stall),
         .aborted = aborted,
         .look = look,
+        .check = right_check,
     };
     char error[MESSAGE_SIZE / 2] = "";
     char text[ADDRESS_SIZE];
@@ -194,6 +196,7 @@ static bool server_open(struct launch *launch)
                      address_print(&listen, text, sizeof text), error);
         return false;
     }
+    right_begin(launch->loop);
     if (launch->web) master_http_watch(launch->web, launch->server);
     if (launch->open) open_run_serve(launch->open, launch->server);
     listen.port = master_server_port(launch->server);
@@ -567,7 +570,7 @@ int launch_main(int argc, char **argv)
         status = look_attached(&launch.options);
     } else if (launch.options.detach) {
         status = run_detached(&launch);
-    } else {
+    } else if (!elect_ends(&launch.options, argv, &status)) {
         status = run(&launch);
     }
     options_free(&launch.options);

@@ -153,6 +153,7 @@ static bool options_check(struct parser *p)
     if (o->journal && (o->asks_status || o->join))
         return option_fail(o, "--journal belongs to the pccl-master that "
                               "coordinates: no --status, no --join");
+    if (!option_check_elect(o, alone)) return false;
     if (o->grace > 0 && !o->journal)
         return option_fail(o, "--master-grace belongs to a pccl-master that "
                               "coordinates, with --journal FILE");

@@ -34,6 +34,18 @@ static pccl_ns now_ns(struct master_server *s)
                         PCCL_TIME_TO_PING(s->options.deadline));
 }
 
+/* Rule H10. */
+static void check_right(const struct master_server *s)
+{
+    if (s->options.check) s->options.check(s->options.user);
+}
+
+static void board_turn(struct master_server *s)
+{
+    check_right(s);
+    switchboard_turn(&s->board);
+}
+
 /* -------------------------------------------------- effects of the machine */
 
 static void send_effect(void *user, const uint32_t *links, uint32_t count,
@@ -108,6 +120,7 @@ static bool remember_effect(void *user, const struct master_memory *memory)
 {
     struct master_server *s = user;
     char line[REPORT_SIZE];
+    check_right(s);
     bool kept =
         keep_memory(&s->keep, memory, now_ns(s),
                     PCCL_TIME_TO_PING(s->options.deadline), line, sizeof line);
@@ -252,7 +265,7 @@ static void take_looks(struct master_server *s)
 void server_finish_turn(struct master_server *s)
 {
     status_desk_settle(&s->desk, &s->machine, now_ns(s));
-    switchboard_turn(&s->board);
+    board_turn(s);
     take_looks(s);
     tick_arm(s);
     accept_resume(s);
@@ -347,7 +360,7 @@ static void make_room(struct master_server *s)
         socket_read(c->user);
         if (!c->lost && switchboard_stranger(&s->board) == c)
             switchboard_lose(&s->board, c, "made room for a newer connection");
-        switchboard_turn(&s->board);
+        board_turn(s);
     }
 }
 
@@ -488,6 +501,7 @@ struct master_server *master_server_open(const struct master_server_options *o,
         snprintf(error, error_size, "out of memory or of random bytes");
         return NULL;
     }
+    check_right(s);
     if (!open_parts(s, o, error, error_size) ||
         (o->journal &&
          !keep_open(&s->keep, o->journal, &memory, &any, error, error_size))) {
