@@ -7,7 +7,8 @@
 
 enum {
     SHARED_MEMBERS = 9, /* more than are all linked on one host */
-    SHARED_BYTES = 256 * 1024
+    SHARED_BYTES = 256 * 1024,
+    SHARED_BYTES_FEW = 16 * 1024, /* ... among fewer members */
 };
 
 int step_barrier(struct coll *coll)
@@ -177,13 +178,16 @@ static bool even_sizes(const struct coll *coll, MPI_Count *send,
     return *send >= 0;
 }
 
-/* Among many members, small blocks of equal size go to all of them over a tree,
- * and each takes its own: 2(n-1) messages, where pairs send n(n-1). */
+/* Small blocks of equal size go to all members, and each takes its own. Among
+ * many they go over a tree: 2(n-1) messages, where pairs send n(n-1). Among few
+ * each sends to each, as pairs do, but all get the same bytes: nobody waits for
+ * DONE (rule D5), and the fast path may take it. */
 static bool is_shared(const struct coll *coll, MPI_Count size)
 {
     MPI_Count n = coll->members->size;
     MPI_Count blocks = coll->call == CALL_ALLTOALL ? n * n : n;
-    return size <= SHARED_BYTES / blocks;
+    MPI_Count most = n < SHARED_MEMBERS ? SHARED_BYTES_FEW : SHARED_BYTES;
+    return size <= most / blocks;
 }
 
 static int share_prepare(struct coll *coll, MPI_Count size)
@@ -243,7 +247,7 @@ static int exchange_prepare(struct coll *coll)
     coll->describe(coll, send, recv);
     coll_sign(coll);
     MPI_Count each, back;
-    if (n >= SHARED_MEMBERS && even_sizes(coll, &each, &back)) {
+    if (even_sizes(coll, &each, &back)) {
         coll_sign_number(coll, "bytes of a block sent", (uint64_t)each);
         coll_sign_number(coll, "bytes of a block received", (uint64_t)back);
         if (each == back && is_shared(coll, each))

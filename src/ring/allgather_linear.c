@@ -34,6 +34,7 @@ const struct algorithm allgather_linear = {
     .unfit = unfit,
     .defers = true,
     .awaits_all = true,
+    .is_fast = true,
     .partners = plan_all_partners,
     .partner = plan_all_partner,
     .sends = plan_one_transfer,

@@ -62,7 +62,8 @@ static void find_endpoints(struct engine *e)
         q->able = find_endpoint(e, i, &q->eps[q->ep_count++]);
     }
     if (!q->able) return;
-    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST};
+    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
+                                           COLL_ALLGATHER};
     for (size_t i = 0; i < ARRAY_COUNT(colls); i++)
         q->limit[colls[i]] = table_limit(e, colls[i]);
     q->limit[COLL_BARRIER] = table_has(e, COLL_BARRIER, 0);
@@ -124,9 +125,10 @@ static bool may_start(struct engine *e, const struct op_request *r)
     uint64_t size = coll == COLL_BARRIER ? 0 : r->plan.count;
     if (coll == COLL_ALLREDUCE) size *= r->plan.element;
     if (size >= q->limit[coll]) return false;
-    q->size = (uint32_t)size;
+    q->size = q->result = (uint32_t)size;
+    if (coll == COLL_ALLGATHER) q->result *= e->links.world;
     q->tag = op_tag_entry(e, 0, r->tag);
-    q->cached = q->tag ? find_cached(e, q, r->tag, q->size) : NULL;
+    q->cached = q->tag ? find_cached(e, q, r->tag, q->result) : NULL;
     if (!q->cached) return false;
     divide_up(e, q, r);
     for (uint32_t i = 0; i < q->ep_count; i++) {
@@ -167,6 +169,16 @@ static void make_head(struct engine *e, struct fast_path *q)
     frame_encode(&empty, q->empty);
 }
 
+/* The bytes that this member has, as the operation would find them. */
+static const uint8_t *own_vector(const struct engine *e,
+                                 const struct fast_path *q)
+{
+    const struct op_request *r = q->r;
+    if (r->plan.coll == COLL_BROADCAST) return r->recvbuf;
+    if (r->plan.coll == COLL_ALLREDUCE || r->sendbuf) return r->sendbuf;
+    return (const uint8_t *)r->recvbuf + (size_t)e->rank * q->size;
+}
+
 bool fast_start(struct engine *e, const struct op_request *r)
 {
     struct fast_path *q = &e->fast;
@@ -175,7 +187,7 @@ bool fast_start(struct engine *e, const struct op_request *r)
     q->left = q->ep_count;
     make_head(e, q);
     const void *head = q->sends > 0 ? q->head : q->empty;
-    const void *body = r->plan.coll == COLL_BROADCAST ? r->recvbuf : r->sendbuf;
+    const void *body = own_vector(e, q);
     for (uint32_t i = 0; i < q->ep_count; i++) {
         struct channel *channel = q->eps[i].conn->channel;
         uint8_t *to = NULL;
@@ -220,21 +232,34 @@ static void take_root(const struct fast_path *q)
     }
 }
 
+static void take_blocks(const struct engine *e, const struct fast_path *q)
+{
+    uint8_t *to = q->r->recvbuf;
+    const uint8_t *own = own_vector(e, q);
+    uint32_t ep = 0;
+    for (uint32_t i = 0; i < e->links.world; i++, to += q->size) {
+        const uint8_t *from = i == e->rank ? own : q->eps[ep++].body;
+        if (from != to) memmove(to, from, q->size);
+    }
+}
+
 static void finish(struct engine *e, struct fast_path *q)
 {
     if (q->size > 0) {
         if (q->r->plan.coll == COLL_BROADCAST)
             take_root(q);
+        else if (q->r->plan.coll == COLL_ALLGATHER)
+            take_blocks(e, q);
         else
             fold(e, q);
-        memcpy(q->cached->bytes, q->r->recvbuf, q->size);
+        memcpy(q->cached->bytes, q->r->recvbuf, q->result);
     }
     for (uint32_t i = 0; i < q->ep_count; i++) {
         channel_read(q->eps[i].conn->channel, FRAME_SIZE + q->eps[i].recvs);
         q->received += FRAME_SIZE + q->eps[i].recvs;
     }
     q->cached->seq = q->frame.seq;
-    q->cached->size = q->size;
+    q->cached->size = q->result;
     q->cached->old = false;
     q->r = NULL;
 }

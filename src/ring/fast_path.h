@@ -1,11 +1,12 @@
 /* fast_path.h - a flat collective between ready members, without an operation.
  *
- * It covers small all-reduces, broadcasts and barriers of the whole view, one
- * at a time, between members of one host. It writes its frames to the channels,
- * polls the channels for the frames of the others, and folds them from where
- * they lie. On the wire it is a flat all-reduce (or a confirmed broadcast) like
- * any other (rule D9). As soon as anything is unusual, fast_convert() makes an
- * operation of it, which goes on from there. */
+ * It covers small all-reduces, broadcasts, all-gathers and barriers of the
+ * whole view, one at a time, between members of one host. It writes its frames
+ * to the channels, polls the channels for the frames of the others, and folds
+ * or copies them from where they lie. On the wire it is a flat all-reduce (or a
+ * confirmed broadcast, or a linear all-gather) like any other (rule D9). As
+ * soon as anything is unusual, fast_convert() makes an operation of it, which
+ * goes on from there. */
 #ifndef PCCL_QUICK_H
 #define PCCL_QUICK_H
 
@@ -44,7 +45,8 @@ struct fast_path {
     const struct op_request *r; /* NULL: no operation is under way */
     struct tag_entry *tag;
     struct cached_result *cached; /* of the previous operation with this tag */
-    uint32_t size;                /* of a vector */
+    uint32_t size;                /* of a vector or block */
+    uint32_t result;              /* bytes in the receive buffer */
     uint32_t sends;               /* bytes to each of the others */
     struct frame frame;           /* of both heads: */
     uint8_t head[FRAME_SIZE];     /* the header with a vector, */

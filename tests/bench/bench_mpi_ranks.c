@@ -26,12 +26,12 @@ static void barrier(int size)
 
 static void allreduce(int size)
 {
-    MPI_Allreduce(in, out, size, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+    MPI_Allreduce(in, out, size, MPI_UNSIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD);
 }
 
 static void reduce(int size)
 {
-    MPI_Reduce(in, out, size, MPI_BYTE, MPI_BOR, 0, MPI_COMM_WORLD);
+    MPI_Reduce(in, out, size, MPI_UNSIGNED_CHAR, MPI_SUM, 0, MPI_COMM_WORLD);
 }
 
 static void bcast(int size)
@@ -55,6 +55,17 @@ static void scatter(int size)
     MPI_Scatter(in, size, MPI_BYTE, out, size, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
+static void reduce_scatter(int size)
+{
+    MPI_Reduce_scatter_block(in, out, size, MPI_UNSIGNED_CHAR, MPI_SUM,
+                             MPI_COMM_WORLD);
+}
+
+static void scan(int size)
+{
+    MPI_Scan(in, out, size, MPI_UNSIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD);
+}
+
 static void alltoall(int size)
 {
     MPI_Alltoall(in, size, MPI_BYTE, out, size, MPI_BYTE, MPI_COMM_WORLD);
@@ -65,7 +76,7 @@ static const struct {
     void (*run)(int size);
     int sends, receives; /* whether there is a block for each rank */
     int at_root;         /* the result is rank 0's alone */
-    int of;              /* the block of: -1 all, -2 the rank, else that rank */
+    int of; /* the block of: -1 all, -2 the rank, -3 up to here, else a rank */
 } all[] = {{"barrier", barrier, 0, 0, 0, -1},
            {"allreduce", allreduce, 0, 0, 0, -1},
            {"reduce", reduce, 0, 0, 1, -1},
@@ -73,7 +84,9 @@ static const struct {
            {"allgather", allgather, 0, 1, 0, -2},
            {"gather", gather, 0, 1, 1, -2},
            {"scatter", scatter, 1, 0, 0, 0},
-           {"alltoall", alltoall, 1, 1, 0, -2}};
+           {"alltoall", alltoall, 1, 1, 0, -2},
+           {"redscat", reduce_scatter, 1, 0, 0, -1},
+           {"scan", scan, 0, 0, 0, -3}};
 
 static unsigned char value(int from, int to)
 {
@@ -93,8 +106,10 @@ static void check(int i, int size)
     if (all[i].run == barrier || (all[i].at_root && rank != 0)) return;
     for (int b = 0; b < blocks; b++) {
         int to = all[i].sends ? rank : 0;
-        unsigned char want = value(all[i].of == -2 ? b : 0, to);
-        for (int r = 0; all[i].of == -1 && r < ranks; r++) want |= value(r, to);
+        int of = all[i].of, end = of == -1 ? ranks : of == -3 ? rank + 1 : 0;
+        unsigned char want = end > 0 ? 0 : value(of == -2 ? b : 0, to);
+        for (int r = 0; r < end; r++)
+            want = (unsigned char)(want + value(r, to));
         for (int k = 0; k < size; k++)
             if (out[(size_t)b * (size_t)size + (size_t)k] != want)
                 MPI_Abort(MPI_COMM_WORLD, 2);

@@ -297,7 +297,7 @@ static int text_is_right(const struct args *mine, char *error)
     colon = strstr(at, ": ");
     if (!colon) return 0;
     *colon = 0;
-    if (strncmp(at, "the bytes of a block", 20) == 0) /* of nine ranks */
+    if (strncmp(at, "the bytes of a block", 20) == 0)
         return values_are_right(colon + 2, "", RANKS_MAX, size);
     return own_value(mine, at, own, sizeof own) &&
            values_are_right(colon + 2, own, rank, size);

@@ -53,6 +53,7 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
     c->fast_before += before;
     c->fast_broadcast += o->spec.coll == COLL_BROADCAST;
     c->fast_barrier += o->spec.coll == COLL_BARRIER;
+    c->fast_allgather += o->spec.coll == COLL_ALLGATHER;
     c->fast_in_place += o->spec.coll == COLL_ALLREDUCE && o->spec.in_place;
     c->fast_letters += s->options.letters;
     for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {

@@ -80,7 +80,7 @@ enum {
     X(fast_before) X(fast_amid) X(fast_at_once) X(fast_waited) \
     X(fast_half_frame) X(fast_mixed) X(fast_unable) X(fast_no_room) \
     X(fast_rewound) X(fast_broadcast) X(fast_barrier) X(fast_in_place) \
-    X(fast_met_other) X(fast_met_argument) X(fast_met_flags) \
+    X(fast_allgather) X(fast_met_other) X(fast_met_argument) X(fast_met_flags) \
     X(fast_met_control) X(fast_patience_none) \
     X(fast_patience_some) X(fast_slept) X(fast_closed) X(fast_closed_done) \
     X(fast_ended) X(fast_ended_done) X(fast_evicted) X(fast_evicted_done) \
