@@ -9,7 +9,7 @@
 
 struct bench_options {
     const char *mode;      /* collective, recovery, join */
-    const char *ops;       /* "allreduce,barrier": see bench_data.h, or sync */
+    const char *ops;       /* "allreduce,sync": see bench_data.h, main */
     const char *sizes;     /* "8,64K,16M" */
     const char *types;     /* "float,double" */
     const char *reduce;    /* sum, prod, max, min, avg */
@@ -51,6 +51,7 @@ void bench_progress_end(void);
 /* Each returns the exit status of the program. */
 int bench_algorithms(void);
 int bench_collective(const struct bench_options *o);
+int bench_latency(const struct bench_options *o, pcclComm_t *comm);
 int bench_sync(const struct bench_options *o, pcclComm_t *comm);
 int bench_recovery(const struct bench_options *o);
 int bench_join(const struct bench_options *o);

@@ -327,7 +327,8 @@ int bench_collective(const struct bench_options *o)
     bool headed = false;
     while (rc == pcclSuccess && bench_word(&ops, name, sizeof name)) {
         if (!bench_op_named(name, &r.v.op)) {
-            status |= bench_sync(o, r.comm);
+            bool sync = strcmp(name, "sync") == 0;
+            status |= sync ? bench_sync(o, r.comm) : bench_latency(o, r.comm);
             headed = false;
             continue;
         }

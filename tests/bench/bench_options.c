@@ -58,12 +58,12 @@ static bool check_ops(struct option_state *s)
     enum bench_op op;
     bool any = false;
     while (bench_word(&left, word, sizeof word)) {
-        bool sync = strcmp(word, "sync") == 0;
+        bool sync = strcmp(word, "sync") == 0 || strcmp(word, "latency") == 0;
         any = true;
         if (!sync && !bench_op_named(word, &op))
             return complain(s->error, s->room,
                             "--op: '%s' is none of allreduce, bcast, "
-                            "allgather, alltoall, barrier, sync",
+                            "allgather, alltoall, barrier, sync, latency",
                             word);
         if (s->o->in_place && (sync || op != BENCH_ALLREDUCE))
             return complain(s->error, s->room,
@@ -212,7 +212,9 @@ static bool take_mode(struct option_state *s, int *argc, char ***argv)
     const char *mode = (*argv)[1];
     ++*argv;
     --*argc;
-    if (strcmp(mode, "sync") == 0) {
+    const bool latency = strcmp(mode, "latency") == 0;
+    if (latency) s->o->sizes = "400000"; /* 100,000 parameters */
+    if (latency || strcmp(mode, "sync") == 0) {
         s->o->ops = mode;
         return true;
     }
@@ -222,8 +224,8 @@ static bool take_mode(struct option_state *s, int *argc, char ***argv)
         s->o->mode = modes[i];
         return true;
     }
-    return complain(s->error, s->room, "'%s' is none of recovery, join, sync",
-                    mode);
+    return complain(s->error, s->room,
+                    "'%s' is none of recovery, join, sync, latency", mode);
 }
 
 bool bench_parse(struct bench_options *o, int argc, char **argv, bool *help,

@@ -44,7 +44,7 @@ static void test_command_line(void **state)
         {"--pool 3x", "not '3x'"},
         {"--seconds 0", "--seconds needs a number above 0, not '0'"},
         {"recovery --ranks 1", "recovery takes at least 2 ranks"},
-        {"nothing", "'nothing' is none of recovery, join, sync"},
+        {"nothing", "'nothing' is none of recovery, join, sync, latency"},
         {"--json more", "what is 'more' for?"},
     };
     struct bench_options o;
@@ -205,6 +205,17 @@ static void test_ranks_of_its_own(void **state)
     assert_int_equal(run.status, 0);
     assert_has(run.output, "newcomer");
     assert_has(run.output, "# 2 ranks");
+    run_free(&run);
+    RUN(&run, "latency", "--ranks", "2", "--seconds", "0.001", "--json");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    static const char *const calls[] = {"update", "pending", "launch", "await"};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        char call[80];
+        snprintf(call, sizeof call, "\"call\":\"%s\",\"before\":\"idle\"",
+                 calls[i]);
+        assert_has(run.output, call);
+    }
     run_free(&run);
     RUN(&run, "recovery", "--ranks", "3", "--rounds", "1", "--sizes", "64K",
         "--json");
