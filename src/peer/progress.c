@@ -16,6 +16,15 @@ static void set_tick(struct progress *p, pccl_ns period)
     (void)timerfd_settime(p->tick_fd, 0, &t, NULL);
 }
 
+/* Arms the timer for the background thread without waking it: a call has just
+ * come, and a wake-up would cost the caller more than all the rest of a launch.
+ */
+static void start_tick(struct progress *p)
+{
+    p->calls_seen = p->calls - 1;
+    set_tick(p, TICK_FIRST);
+}
+
 /* ---------------------------------------------------------------- effects */
 
 static void wake_owner(struct progress *p)
@@ -44,10 +53,7 @@ static void apply(pcclComm_t *c, enum progress_event event)
     if (step.effects & PROGRESS_SIGNAL) pthread_cond_broadcast(&c->changed);
     comm_master_flush(c);
     if (step.effects & PROGRESS_MOVE) move(c, event);
-    if (step.effects & PROGRESS_START_TICK) {
-        p->tick_due = true;
-        io_loop_wake(&c->background.loop);
-    }
+    if (step.effects & PROGRESS_START_TICK) start_tick(p);
     if (step.effects & PROGRESS_SLOW_TICK && p->tick_period < TICK_RAREST)
         set_tick(p, 2 * p->tick_period);
     if (step.effects & PROGRESS_STOP_TICK) set_tick(p, 0);
@@ -102,11 +108,6 @@ bool progress_start(pcclComm_t *c)
 void progress_woken(pcclComm_t *c)
 {
     struct progress *p = &c->progress;
-    if (p->tick_due) {
-        p->tick_due = false;
-        p->calls_seen = p->calls - 1; /* a call has just come */
-        set_tick(p, TICK_FIRST);
-    }
     if (!p->wake_pending || c->background.stopping) return;
     p->wake_pending = false;
     apply(c, PROGRESS_ON_CHANGE);

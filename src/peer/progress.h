@@ -27,7 +27,6 @@ struct progress {
     bool wake_pending;   /* the background thread is to look at channels */
     uint32_t calls;      /* that started or tested an operation, so far */
     uint32_t calls_seen; /* by the last poll tick */
-    bool tick_due;       /* the background thread is to start the poll tick */
     pccl_ns tick_period;
     int tick_fd;
     struct io_watch tick_watch;

@@ -47,8 +47,8 @@ static const struct row rows[] = {
     {SLEEPING_TESTED, PROGRESS_ON_CHANGE, PROGRESS_SLEEPING,
      MOVE | WATCH | WAKE, "the same; and nobody may test from here on"},
 
-    /* Testing calls move bytes themselves. They notify the background thread
-     * once, not each time. */
+    /* Testing calls move bytes themselves. They wake no thread: a timer has the
+     * background thread look whether they go on. */
     {BACKGROUND, PROGRESS_ON_TEST, PROGRESS_TESTING, MOVE | START | WATCH,
      "calls come: each of them moves what it can"},
     {TESTING, PROGRESS_ON_TEST, SAME, MOVE, "the tick runs already"},

@@ -52,7 +52,7 @@ enum progress_event {
 enum progress_effect {
     PROGRESS_SIGNAL = 1,     /* a caller that waits may own, or be done */
     PROGRESS_MOVE = 2,       /* send and receive all that can move */
-    PROGRESS_START_TICK = 4, /* have the background thread start the tick */
+    PROGRESS_START_TICK = 4, /* from now on the poll tick checks */
     PROGRESS_SLOW_TICK = 8,  /* the next tick comes later */
     PROGRESS_STOP_TICK = 16,
     PROGRESS_WATCH = 32,      /* notify the background thread of its events */
