@@ -1,5 +1,5 @@
 /* elect.h - `pccl-master --elect`: coordinates while it holds a lease of etcd
- * (rule H10).
+ * (rule H15).
  *
  * Two processes. The elector campaigns, renews the lease and waits; the
  * coordinator is its child, there only while the lease is. Neither trusts the

@@ -1,5 +1,5 @@
 /* elect_right.h - until when an elected coordinator may act: memory that it
- * shares with its elector (rule H10). */
+ * shares with its elector (rule H15). */
 #ifndef PCCL_LAUNCH_ELECT_RIGHT_H
 #define PCCL_LAUNCH_ELECT_RIGHT_H
 

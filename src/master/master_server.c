@@ -34,7 +34,7 @@ static pccl_ns now_ns(struct master_server *s)
                         PCCL_TIME_TO_PING(s->options.deadline));
 }
 
-/* Rule H10. */
+/* Rule H15. */
 static void check_right(const struct master_server *s)
 {
     if (s->options.check) s->options.check(s->options.user);

@@ -49,7 +49,7 @@ struct master_server_options {
     bool relays; /* bytes of members that reach nobody else (N10b) */
     bool relays;         /* bytes of members that reach nobody else (N10b) */
     /* Called before anything is written to the journal and before messages
-     * leave: ends the process if it may coordinate no more (H10). NULL: it
+     * leave: ends the process if it may coordinate no more (H15). NULL: it
      * always may. */
     void (*check)(void *user);
     void *user;

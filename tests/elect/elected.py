@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""elected.py KIND MASTER MEMBER - coordinators that an election chooses (rule H10).
+"""elected.py KIND MASTER MEMBER - coordinators that an election chooses (rule H15).
 
 Against an etcd of this file's own (fake_etcd.py):
 answers  what an etcd should not answer, before and while one coordinates: the line says
