@@ -61,6 +61,25 @@ static inline void cursor_flag(struct cursor *c, bool *value)
     *value = byte == 1;
 }
 
+/* Bytes that stay where they are: decoded, *bytes points into the input. */
+static inline void cursor_raw(struct cursor *c, const uint8_t **bytes,
+                              size_t size)
+{
+    if (size > c->left) {
+        c->failed = true;
+        c->left = 0;
+        return;
+    }
+    if (c->out && size > 0) memcpy(c->out, *bytes, size);
+    if (c->out) c->out += size;
+    if (c->in) {
+        *bytes = c->in;
+        c->in += size;
+    }
+    c->left -= size;
+    c->done += size;
+}
+
 static inline void cursor_bytes(struct cursor *c, uint8_t *bytes, size_t size)
 {
     if (size > c->left) {

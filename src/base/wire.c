@@ -52,7 +52,7 @@ static const struct wire_shape {
     [WIRE_SYNCED] = {"SYNCED", LIST_IDS, 8 * PEERS_MAX + 512},
     [WIRE_HEARTBEAT] = {"BEAT", 0, 64},
     [WIRE_RESULT] = {"RESULT", 0, WIRE_RESULT_MAX + 64},
-    [WIRE_WELCOME] = {"WELCOME", 0, 96},
+    [WIRE_WELCOME] = {"WELCOME", 0, 72 + 19 * WIRE_MASTERS_MAX},
     [WIRE_EVICT] = {"EVICT", 0, 512},
     [WIRE_ANSWER] = {"ANSWER", 0, 64},
     [WIRE_FLUSH] = {"FLUSH", LIST_IDS, 8 * PEERS_MAX + 128},
@@ -83,8 +83,11 @@ static const struct wire_shape {
     [WIRE_OFFERS] = {"OFFERS", LIST_MEMBERS, 64 * WIRE_OFFERS_MAX + 128},
     [WIRE_PARTIAL] = {"PARTIAL", LIST_IDS | LIST_SETS,
                       16 * WIRE_PARTS_MAX + WIRE_AVERAGED_MAX / 8 + 512},
-    [WIRE_RESUME] = {"RESUME", 0, 96},
-    [WIRE_RESUMED] = {"RESUMED", 0, 96},
+    [WIRE_RESUME] = {"RESUME", 0, 112},
+    [WIRE_RESUMED] = {"RESUMED", 0, 112},
+    [WIRE_KEEP] = {"KEEP", 0, WIRE_KEEP_PART_MAX + 64},
+    [WIRE_KEPT] = {"KEPT", 0, 64},
+    [WIRE_KEEP_GET] = {"KEEP_GET", 0, 64},
     [WIRE_COVERAGE] = {"COVERAGE", LIST_IDS | LIST_PARTS | LIST_SETS,
                        16 * WIRE_AVERAGED_MAX +
                            WIRE_PARTS_MAX *(40 + WIRE_AVERAGED_MAX / 8) + 512},
@@ -94,14 +97,6 @@ const char *wire_type_name(enum wire_type type)
 {
     if ((unsigned)type >= WIRE_TYPE_COUNT || !shapes[type].name) return "?";
     return shapes[type].name;
-}
-
-static void addr_field(struct cursor *c, struct wire_addr *a)
-{
-    cursor_u8(c, &a->family);
-    cursor_bytes(c, a->ip, sizeof a->ip);
-    cursor_u16(c, &a->port);
-    if (a->family != 0 && a->family != 4 && a->family != 6) c->failed = true;
 }
 
 bool wire_addr_is_host(const struct wire_addr *a)
@@ -120,7 +115,7 @@ static void announced_field(struct cursor *c, struct wire_addr *a)
     uint8_t has = a->family != 0;
     cursor_u8(c, &has);
     if (has > 1) c->failed = true;
-    if (has == 1) addr_field(c, a);
+    if (has == 1) wire_addr_field(c, a);
     if (has == 1 && !wire_addr_is_host(a)) c->failed = true;
 }
 
@@ -130,7 +125,7 @@ static void member_field(struct cursor *c, struct wire_member *m)
     cursor_u64(c, &m->host);
     cursor_i32(c, &m->hint);
     cursor_u32(c, &m->pid);
-    addr_field(c, &m->addr);
+    wire_addr_field(c, &m->addr);
     announced_field(c, &m->announced);
 }
 
@@ -215,23 +210,6 @@ static void wait_field(struct cursor *c, struct wire_wait *w)
     limit(c, w->missing, PEERS_MAX);
 }
 
-/* Bytes that a decoded message borrows from its frame. */
-static void raw_field(struct cursor *c, const uint8_t **bytes, size_t size)
-{
-    if (size > c->left) {
-        c->failed = true;
-        return;
-    }
-    if (c->out && size > 0) memcpy(c->out, *bytes, size);
-    if (c->out) c->out += size;
-    if (c->in) {
-        *bytes = c->in;
-        c->in += size;
-    }
-    c->left -= size;
-    c->done += size;
-}
-
 static void args_field(struct cursor *c, struct wire_args *a)
 {
     cursor_u8(c, &a->coll);
@@ -247,7 +225,7 @@ static void args_field(struct cursor *c, struct wire_args *a)
     cursor_u32(c, &a->rank);
     cursor_u32(c, &a->named_size);
     limit(c, a->named_size, ARGUMENTS_SIZE + 1);
-    if (!c->failed) raw_field(c, &a->named, a->named_size);
+    if (!c->failed) cursor_raw(c, &a->named, a->named_size);
     if (a->coll >= WIRE_COLLS || a->dtype >= DTYPE_COUNT ||
         a->redop >= REDOP_COUNT || a->quant >= WIRE_QUANTS ||
         a->code >= DTYPE_COUNT || a->rank >= PEERS_MAX)
@@ -264,7 +242,7 @@ static void result_field(struct cursor *c, struct wire_msg *m)
     if (m->type == WIRE_DONATE) return;
     cursor_u32(c, &m->result.size);
     limit(c, m->result.size, WIRE_RESULT_MAX + 1);
-    if (!c->failed) raw_field(c, &m->result.bytes, m->result.size);
+    if (!c->failed) cursor_raw(c, &m->result.bytes, m->result.size);
 }
 
 static void hello_field(struct cursor *c, struct wire_msg *m)
@@ -343,7 +321,7 @@ static void status_field(struct cursor *c, struct wire_msg *m)
     cursor_flag(c, &m->status.last);
     cursor_u32(c, &m->status.size);
     limit(c, m->status.size, WIRE_PART_MAX + 1);
-    if (!c->failed) raw_field(c, &m->status.bytes, m->status.size);
+    if (!c->failed) cursor_raw(c, &m->status.bytes, m->status.size);
 }
 
 static void vote_field(struct cursor *c, struct wire_msg *m)
@@ -462,7 +440,8 @@ static void (*const fields[WIRE_TYPE_COUNT])(struct cursor *,
     [WIRE_PARTIAL] = averages_field,    [WIRE_COVERAGE] = averages_field,
     [WIRE_SAMPLES] = samples_field,     [WIRE_READY] = ready_field,
     [WIRE_RELAY] = relay_field,         [WIRE_RESUME] = wire_resume_field,
-    [WIRE_RESUMED] = wire_resume_field,
+    [WIRE_RESUMED] = wire_resume_field, [WIRE_KEEP] = wire_keep_field,
+    [WIRE_KEPT] = wire_keep_field,      [WIRE_KEEP_GET] = wire_keep_field,
 };
 
 static void wire_fields(struct cursor *c, struct wire_msg *m)
@@ -509,7 +488,7 @@ static void sets_list(struct cursor *c, struct wire_msg *m)
     cursor_u32(c, &m->set_size);
     limit(c, m->set_count, WIRE_SETS_MAX + 1);
     limit(c, m->set_size, WIRE_SET_SIZE + 1);
-    if (!c->failed) raw_field(c, &m->sets, (size_t)m->set_count * m->set_size);
+    if (!c->failed) cursor_raw(c, &m->sets, (size_t)m->set_count * m->set_size);
 }
 
 static void wire_body(struct cursor *c, struct wire_msg *m,

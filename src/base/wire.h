@@ -7,6 +7,7 @@
 #define PCCL_WIRE_H
 
 #include "base.h"
+#include "wire_words.h"
 
 enum {
     WIRE_MAGIC = 0x5043,
@@ -27,7 +28,11 @@ enum {
     WIRE_QUIET_MAX = 16,       /* its links that are silent */
     WIRE_NAME_MAX = 63,        /* of a host, or of a call */
     WIRE_PART_MAX = 32 * 1024, /* bytes of one part of the status */
+    WIRE_MASTERS_MAX = 8,      /* coordinators of a run */
     WIRE_OFFERS_MAX = 8,       /* members that a newcomer is told of */
+    WIRE_KEEP_PART_MAX = 3072, /* bytes of a record in one KEEP: a new master
+                                  takes no larger frame from a stranger */
+    WIRE_RECORD_MAX = 2 << 20, /* of a record that members keep */
     /* Of a partial all-reduce: */
     WIRE_PARTS_MAX = 256,       /* parts */
     WIRE_AVERAGED_MAX = 1024,   /* members that it is for */
@@ -104,103 +109,12 @@ enum wire_type {
     /* Rules H: */
     WIRE_RESUME,  /* member -> a new master, first: it was one of the run */
     WIRE_RESUMED, /* master -> peer: it is */
+    WIRE_KEEP,    /* master -> peer: a part of a record to keep; member -> a new
+                     master: a part of the one that it keeps */
+    WIRE_KEPT,    /* peer -> master: it keeps that record; master -> peer: the
+                     record counts */
+    WIRE_KEEP_GET, /* master -> member: send me yours */
     WIRE_TYPE_COUNT,
-};
-
-/* Kind of vote. */
-enum vote_kind {
-    VOTE_UPDATE,   /* pcclUpdateTopology */
-    VOTE_PENDING,  /* pcclArePeersPending */
-    VOTE_OPTIMIZE, /* pcclOptimizeTopology */
-    VOTE_KIND_COUNT,
-};
-
-enum { ANSWER_UNKNOWN = 0xfe };
-
-/* Values are those of pcclSharedStateSyncStrategy_t. */
-enum sync_strategy {
-    SYNC_ENFORCE_POPULAR,
-    SYNC_RECEIVE_ONLY,
-    SYNC_SEND_ONLY,
-    SYNC_STRATEGY_COUNT,
-};
-
-/* The master's decision about a synchronization, for one peer (rules S1..). */
-enum sync_role {
-    SYNC_COMPLETE, /* all have the state; the end */
-    /* Before the end: */
-    SYNC_WAIT, /* this peer has the state; it serves if it is a holder */
-    SYNC_RECEIVE,
-    SYNC_DIFFERS, /* other tensors than the elected: compare them */
-    /* Refusals, each of them final: */
-    SYNC_NO_STATE, /* no member that may serve has it */
-    SYNC_AHEAD,    /* revision too high */
-    SYNC_FOREIGN,  /* differs from the content that the run had when all members
-                      left */
-    SYNC_CONFLICT, /* send-only, and not elected */
-    SYNC_MIXED,    /* another strategy than the group (S2) */
-    SYNC_CROSSED,  /* other members wait in another call */
-    SYNC_ROLE_COUNT,
-};
-
-/* A peer's state of one operation, in FLUSHED and TOLD. */
-enum op_state {
-    OP_NOT_LAUNCHED,
-    OP_RUNNING,
-    OP_COMPLETE, /* result complete here, the call has not returned */
-    OP_RETURNED, /* the call has returned success */
-    OP_STATE_COUNT,
-};
-
-/* The master's decision about an operation. */
-enum op_verdict {
-    VERDICT_ABORT,   /* inputs restored; repeated if no member was lost */
-    VERDICT_COMMIT,  /* success on every survivor */
-    VERDICT_INVALID, /* members disagreed on its arguments */
-    VERDICT_USAGE, /* a member waits in a vote and can never join the operation
-                    */
-    VERDICT_UNREACHABLE, /* two members cannot connect */
-    VERDICT_FAILED,      /* a member requested its failure */
-    VERDICT_CROSSED,     /* members disagreed on its scope (rule V6) */
-    VERDICT_MISPLACED,   /* ... where some had a loss instead (rule V6f) */
-    VERDICT_COUNT,
-};
-
-enum refresh_cause {
-    REFRESH_TAGS,        /* the peer's table of tags is full */
-    REFRESH_MISMATCH,    /* the operation: digests differ */
-    REFRESH_UNREACHABLE, /* the operation: no link to `peer` */
-    REFRESH_FAIL,        /* the operation is to fail */
-    REFRESH_CAUSE_COUNT,
-};
-
-/* What a member says of a partial all-reduce. */
-enum partial_word {
-    PARTIAL_CALL,   /* it was called */
-    PARTIAL_FOLDED, /* `part` is reduced here; a set: its contributors */
-    PARTIAL_HOLDS,  /* ids: alternately a part that is here, and its hash */
-    PARTIAL_FAILED, /* the call has ended by itself: RELEASE answers */
-    PARTIAL_WORD_COUNT,
-};
-
-/* What the master says. */
-enum partial_order {
-    PARTIAL_PLAN,   /* parts, with their owners; a set: who is lost */
-    PARTIAL_FOLD,   /* reduce what is there */
-    PARTIAL_REPORT, /* send HOLDS */
-    PARTIAL_FETCH,  /* get the parts that are not missing; sets: who has each */
-    PARTIAL_END,    /* the map of coverage; sets: the contributors of each */
-    PARTIAL_RELEASE, /* nobody needs the copies of the round any more */
-    PARTIAL_REFUSE,  /* the call fails */
-    PARTIAL_ORDER_COUNT,
-};
-
-enum partial_refusal {
-    PARTIAL_DIFFERS, /* members disagree on the arguments: text */
-    PARTIAL_LATE,    /* the parts are not kept any more */
-    PARTIAL_LIMIT,   /* too many members, or tags */
-    PARTIAL_MEMORY,  /* the master has none */
-    PARTIAL_REFUSAL_COUNT,
 };
 
 /* One part of the vector of a partial all-reduce. */
@@ -340,6 +254,11 @@ struct wire_traffic {
     uint64_t sent, received;
 };
 
+/* A record of what a master remembers: its term, and which one of it. */
+struct wire_record_name {
+    uint64_t term, seq;
+};
+
 struct wire_msg {
     enum wire_type type;
     uint32_t round; /* FLUSH .. INSTALL; the view's epoch once installed. VOTE,
@@ -366,6 +285,9 @@ struct wire_msg {
             uint64_t term;          /* of this master (rule H1) */
             uint32_t grace_ms;      /* for a new one; 0: there is none (H2) */
             struct wire_key secret; /* for RESUME, of this peer alone */
+            /* Coordinators of the run, in the order of calls (H14). */
+            uint8_t master_count;
+            struct wire_addr masters[WIRE_MASTERS_MAX];
         } welcome;
         struct {
             /* RESUME; `round` is that of the proposal that the sender is ready
@@ -382,7 +304,14 @@ struct wire_msg {
             /* RESUMED: INSTALL of the sender's proposal follows. */
             bool installs;
             uint32_t grace_ms;
+            struct wire_record_name kept; /* by the sender (rule H10), which */
+            bool counts;                  /* ... knows that it counts */
         } resume;
+        struct {
+            struct wire_record_name name;
+            uint32_t total, offset, size; /* bytes; in KEEP alone */
+            const uint8_t *bytes;         /* borrowed */
+        } keep;
         struct {
             uint8_t kind; /* vote_kind */
             uint8_t flag; /* ANSWER: the answer or 0xff: refused */

@@ -133,6 +133,7 @@ void session_free(struct session *s)
     s->engine = NULL;
     free(s->pending_aborts);
     s->pending_aborts = NULL;
+    session_keep_free(s);
 }
 
 /* This membership is over: every waiting call ends. */
@@ -248,16 +249,25 @@ static void on_welcome(struct session *s, const struct wire_msg *msg)
     s->term = msg->welcome.term;
     s->grace = msg->welcome.grace_ms * PCCL_MS;
     s->secret = msg->welcome.secret;
+    s->master_count = msg->welcome.master_count;
+    memcpy(s->masters, msg->welcome.masters, sizeof s->masters);
     if (s->waits.reports) session_heartbeat(s); /* tells the host's name */
 }
 
 void session_on_message(struct session *s, const struct wire_msg *msg)
 {
     if (s->state == SESSION_GONE || s->state == SESSION_NEW) return;
-    /* Rule H1: nobody else is listened to. */
-    if (s->master_lost && msg->type != WIRE_RESUMED && msg->type != WIRE_EVICT)
+    /* Rules H1, H13: nobody else is listened to. */
+    if (s->master_lost && msg->type != WIRE_RESUMED &&
+        msg->type != WIRE_EVICT && msg->type != WIRE_KEEP &&
+        msg->type != WIRE_KEPT && msg->type != WIRE_KEEP_GET)
         return;
     switch (msg->type) {
+    case WIRE_KEEP:
+    case WIRE_KEPT:
+    case WIRE_KEEP_GET:
+        session_on_record(s, msg);
+        break;
     case WIRE_RESUMED:
         session_on_resumed(s, msg);
         break;

@@ -74,6 +74,14 @@ struct session_events {
     void (*changed)(void *user);
 };
 
+/* What a master remembers, as this member keeps it (rule H10). */
+struct session_record {
+    struct wire_record_name name;
+    uint8_t *bytes;
+    uint32_t size, total; /* that have come; that there are */
+    bool counts;          /* as the master has said */
+};
+
 struct session {
     struct session_events out;
     struct engine *engine;
@@ -91,11 +99,14 @@ struct session {
     uint64_t term;
     struct wire_key secret;
     bool resuming; /* RESUME is sent, RESUMED has not come */
+    struct wire_addr masters[WIRE_MASTERS_MAX]; /* of the run (H14) */
+    uint8_t master_count;                       /* 0: the one of pcclConnect */
     /* VERDICTs of the proposal that have come, and those of them that come
      * again (H7). */
     uint32_t verdicts, verdicts_again;
-    bool resume_install; /* INSTALL of the proposal follows */
-    bool partial_again;  /* calls of partial all-reduces are sent again */
+    bool resume_install;                 /* INSTALL of the proposal follows */
+    struct session_record kept, keeping; /* whole; while it comes */
+    bool partial_again; /* calls of partial all-reduces are sent again */
     uint32_t answered[VOTE_KIND_COUNT]; /* number of the last answer (H6) */
     uint8_t answered_flag[VOTE_KIND_COUNT];
     uint32_t vote_calls[VOTE_KIND_COUNT]; /* their numbers */
@@ -259,6 +270,9 @@ bool session_scope_lives(const struct session *s, const uint64_t *ids,
 void session_send(struct session *s, const struct wire_msg *msg);
 bool session_outlives_master(struct session *s);
 void session_on_resumed(struct session *s, const struct wire_msg *msg);
+/* KEEP, KEPT, KEEP_GET. */
+void session_on_record(struct session *s, const struct wire_msg *msg);
+void session_keep_free(struct session *s);
 /* A view was installed, perhaps by another master. */
 void session_resume_view(struct session *s);
 /* The master is lost, and another one may come (rule H2). */

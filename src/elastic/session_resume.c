@@ -1,10 +1,10 @@
 /* session_resume.c - a member whose master has died, and that waits for the
- * next one (rules H2 to H7 of master/PROTOCOL.md). */
+ * next one (rules H2 to H8 of master/PROTOCOL.md). */
 #include "session.h"
 
 bool session_may_resume(const struct session *s)
 {
-    return s->state != SESSION_GONE && s->master_lost && s->resume_until > 0 &&
+    return s->state != SESSION_GONE && session_waits_for_master(s) &&
            !s->resuming;
 }
 
@@ -30,6 +30,8 @@ static struct wire_msg what_is_known(const struct session *s)
     msg.resume.id = s->id;
     msg.resume.secret = s->secret;
     msg.resume.term = s->term;
+    msg.resume.kept = s->kept.name;
+    msg.resume.counts = s->kept.counts;
     msg.resume.synced = s->sync_done;
     msg.resume.complete = s->sync_complete;
     for (int i = 0; i < VOTE_KIND_COUNT; i++) {
@@ -80,7 +82,8 @@ void session_on_resumed(struct session *s, const struct wire_msg *msg)
     if (!s->resuming) return;
     s->resuming = false;
     /* Rule H1. */
-    if (msg->resume.term <= s->term || msg->resume.id != s->id) {
+    if (msg->resume.term <= s->term || msg->resume.term < s->kept.name.term ||
+        msg->resume.id != s->id) {
         session_gone(s, "a coordinator of an earlier term has answered");
         return;
     }

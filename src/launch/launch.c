@@ -5,6 +5,7 @@
 #include "../master/master_server.h"
 #include "agent.h"
 #include "control.h"
+#include "coordinators.h"
 #include "detach.h"
 #include "elect.h"
 #include "job.h"
@@ -44,6 +45,7 @@ struct launch {
     bool visited;              /* the coordinator has reported an event */
     sigset_t mask;             /* of signals, as we were started */
     struct host_list left_out; /* hosts that a restart could not reach */
+    bool again; /* the coordinator leads no more, and begins anew */
 };
 
 __attribute__((format(printf, 1, 2))) static void complain(const char *format,
@@ -141,6 +143,13 @@ static bool interface_listen(struct options *options)
     return false;
 }
 
+static void over(void *user)
+{
+    struct launch *launch = user;
+    launch->again = true;
+    ev_break(launch->loop, EVBREAK_ALL);
+}
+
 /* Where the coordinator listens. */
 static bool listen_choose(struct options *options, struct address *listen)
 {
@@ -177,11 +186,13 @@ static bool server_open(struct launch *launch)
         .warn = warn,
         .warn_after = env_stall_ns(warn_stall),
         .aborted = aborted,
+        .over = over,
         .look = look,
         .check = right_check,
     };
     char error[MESSAGE_SIZE / 2] = "";
     char text[ADDRESS_SIZE];
+    if (!coordinators_settle(options, &listen, &setup)) return false;
     if (options->mode == MODE_COORDINATOR) {
         launch->open = open_run_begin(options, launch->loop, &setup);
         if (!launch->open) return false;
@@ -290,13 +301,17 @@ static int run_coordinator(struct launch *launch)
         ev_signal_init(&watchers[i], stop_coordinator, numbers[i]);
         ev_signal_start(launch->loop, &watchers[i]);
     }
-    bool open = server_open(launch);
     struct watch watch = {.launch = launch, .begun = ev_now(launch->loop)};
     ev_timer_init(&watch.timer, watch_run, RUN_LOOK, RUN_LOOK);
     watch.timer.data = &watch;
-    if (open && launch->options.until_done)
-        ev_timer_start(launch->loop, &watch.timer);
-    if (open) ev_run(launch->loop, 0);
+    if (launch->options.until_done) ev_timer_start(launch->loop, &watch.timer);
+    bool open;
+    do {
+        launch->again = false;
+        open = server_open(launch);
+        if (open) ev_run(launch->loop, 0);
+        if (launch->again) server_close(launch);
+    } while (launch->again);
     ev_timer_stop(launch->loop, &watch.timer);
     ev_signal_stop(launch->loop, &status);
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++)

@@ -110,12 +110,35 @@ static bool app_read(struct parser *p, int argc, char **argv, int *at)
     return true;
 }
 
+/* What is there for the next coordinator. */
+static bool check_grace(struct options *o, bool alone)
+{
+    if (o->grace > 0 && o->join)
+        return option_fail(o, "--master-grace belongs to a pccl-master that "
+                              "coordinates");
+    if (o->grace > 0 && !alone && (!o->detach || !o->journal))
+        return option_fail(o, "--master-grace: the ranks of a pccl-master "
+                              "outlive it only with --detach and --journal "
+                              "FILE");
+    if (o->stands_by && (o->grace == 0 || o->master_count < 2))
+        return option_fail(o, "--masters of a coordinator names all of them, "
+                              "and needs --master-grace SECONDS");
+    if (o->grace > 0 && o->issuer)
+        return option_fail(o, "--master-grace: members that show tokens "
+                              "(--issuer) are not taken over");
+    return true;
+}
+
 /* Checks that need the whole command line. */
 static bool options_check(struct parser *p)
 {
     struct options *o = p->options;
     bool alone = o->app_count == 1 && o->apps[0].argc == 0;
     if (o->mode == MODE_AGENT) return true;
+    if (alone && o->join && o->has_listen) {
+        o->join = false;
+        o->stands_by = true;
+    }
     if (o->drain && !alone)
         return option_fail(o, "--drain is for a job that runs: no program");
     if (o->attach && (!alone || o->detach || p->has_ranks))
@@ -154,15 +177,7 @@ static bool options_check(struct parser *p)
         return option_fail(o, "--journal belongs to the pccl-master that "
                               "coordinates: no --status, no --join");
     if (!option_check_elect(o, alone)) return false;
-    if (o->grace > 0 && !o->journal)
-        return option_fail(o, "--master-grace belongs to a pccl-master that "
-                              "coordinates, with --journal FILE");
-    if (o->grace > 0 && !alone && !o->detach)
-        return option_fail(o, "--master-grace: the ranks of a pccl-master "
-                              "outlive it only with --detach");
-    if (o->grace > 0 && o->issuer)
-        return option_fail(o, "--master-grace: members that show tokens "
-                              "(--issuer) are not taken over");
+    if (!check_grace(o, alone)) return false;
     if (o->asks_status) o->mode = MODE_STATUS;
     if (o->asks_status) return true;
     if (alone && !o->join && !p->has_ranks && !p->has_app_options) {

@@ -63,8 +63,9 @@ struct options {
     bool has_listen;
     struct address listen;
     bool join;
-    struct address masters[MASTERS_MAX]; /* of --join, --status */
+    struct address masters[MASTERS_MAX]; /* of --join, --status, --masters */
     size_t master_count;
+    bool stands_by;   /* coordinates, with others: --masters */
     bool asks_status; /* --status */
     bool json;
     bool relays;      /* the coordinator relays between members (rule N10) */

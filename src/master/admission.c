@@ -50,3 +50,72 @@ void admission_refuse(struct master *m)
                                 : "all members of the job were lost");
     }
 }
+
+static bool all_groups_open(const struct master *m)
+{
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        const struct master_group *g = &m->groups[m->group_list[i]];
+        if (g->phase != GROUP_OPEN || g->restart) return false;
+    }
+    return true;
+}
+
+/* A group has no ring, or a better one than the current ring is known. */
+static bool any_ring_due(const struct master *m)
+{
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        const struct master_group *g = &m->groups[m->group_list[i]];
+        if (g->epoch == 0) continue;
+        if (!g->ring || optimize_has_better(m, m->group_list[i])) return true;
+    }
+    return false;
+}
+
+/* When the first member began to wait for the update. */
+static pccl_ns first_vote(const struct master *m)
+{
+    pccl_ns first = m->now;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        bool waits = p->state == PEER_MEMBER && p->voted[VOTE_UPDATE];
+        if (waits && p->voted_at < first) first = p->voted_at;
+    }
+    return first;
+}
+
+/* Rules M2, M3: the first view waits for the quorum; a later newcomer waits for
+ * a unanimous VOTE_UPDATE of all members of all groups. If no ring could be
+ * made, an update retries without newcomers (R4). */
+void admission_admit(struct master *m)
+{
+    if (!all_groups_open(m)) return;
+    uint32_t members = master_count(m, PEER_MEMBER);
+    if (m->job && m->founded && members == 0) admission_refuse(m);
+    uint32_t waiting = 0;
+    uint32_t quorum = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_REGISTERED) continue;
+        waiting++;
+        quorum += !p->join;
+    }
+    bool first =
+        members == 0 && waiting > 0 && (m->founded || quorum >= m->quorum);
+    bool voted = members > 0 && votes_all(m, VOTE_UPDATE);
+    if (!first && !voted) return;
+    if (voted && admission_lacks(m, &quorum)) return; /* M14a */
+    if (first) m->left = false;
+    if (waiting == 0 && !any_ring_due(m)) {
+        votes_answer(m, VOTE_UPDATE, 1);
+        return;
+    }
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        struct master_group *g = &m->groups[m->group_list[i]];
+        g->update = true;
+        g->admitted = m->id_last;
+        g->update_at = m->now;
+        g->restart = true;
+        edges_retry(m, m->group_list[i], first_vote(m));
+        g->broken_at = m->now;
+    }
+}

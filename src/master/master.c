@@ -47,6 +47,9 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_PARTIAL] = STATE_BIT(MEMBER),
     [WIRE_RELAY] = STATE_BIT(CONNECTED),
     [WIRE_RESUME] = STATE_BIT(CONNECTED) | STATE_BIT(MEMBER),
+    [WIRE_KEEP] = STATE_BIT(CONNECTED),
+    [WIRE_KEPT] =
+        STATE_BIT(CONNECTED) | STATE_BIT(REGISTERED) | STATE_BIT(MEMBER),
 };
 
 bool master_init(struct master *m, const struct master_config *config)
@@ -86,6 +89,7 @@ void master_free(struct master *m)
 {
     for (uint32_t i = 0; i < m->group_end; i++) group_clear(&m->groups[i]);
     for (uint32_t i = 0; i < m->link_end; i++) told_forget(m, i);
+    replicas_end(m);
     succession_end(m);
 }
 
@@ -95,6 +99,7 @@ static void move(struct master *m, uint32_t link, enum master_peer_state next)
     PCCL_ASSERT(may_become[m->peers[link].state] & BIT(next));
     if (next == PEER_FREE) edges_remove(m, link);
     if (next == PEER_FREE) told_forget(m, link);
+    if (next == PEER_FREE) replicas_forget(m, link);
     m->groups[m->peers[link].group].samples.stale = true;
     m->peers[link].state = next;
     if (next == PEER_FREE) memset(&m->peers[link], 0, sizeof m->peers[link]);
@@ -120,7 +125,7 @@ uint32_t master_free_link(const struct master *m)
     uint32_t strangers = 0;
     uint32_t found = MASTER_NO_LINK;
     for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) {
-        if (m->peers[i].state == PEER_CONNECTED) strangers++;
+        strangers += m->peers[i].state == PEER_CONNECTED && !m->peers[i].held;
         if (m->peers[i].state == PEER_FREE && found == MASTER_NO_LINK)
             found = i;
         if (i >= m->link_end && found != MASTER_NO_LINK) break;
@@ -143,16 +148,18 @@ void master_note_send(struct master *m, const struct master_note *note)
 static void forget(struct master *m, uint32_t link, bool lost)
 {
     struct master_peer *p = &m->peers[link];
+    struct master_group *g = &m->groups[p->group];
+    bool decided = p->proposed && g->decided;
+    if (p->state == PEER_REGISTERED && decided) move(m, link, PEER_MEMBER);
     if (p->state != PEER_MEMBER) {
         /* A proposed newcomer that vanishes invalidates the proposal (M4). */
-        if (p->proposed) m->groups[p->group].restart = true;
+        if (p->proposed) g->restart = true;
         move(m, link, PEER_FREE);
         return;
     }
-    struct master_group *g = &m->groups[p->group];
     if (g->phase == GROUP_OPEN && !g->restart) g->broken_at = m->now;
     p->lost = lost;
-    p->proposed = false;
+    p->proposed = decided; /* J5: the next view has it, as DEAD */
     if (p->sync.part != PART_NONE) g->sync_changed = true;
     g->restart = true;
     move(m, link, PEER_DEAD);
@@ -319,11 +326,12 @@ static bool may_send(struct master *m, uint32_t link,
     return false;
 }
 
-static void on_received(struct master *m, uint32_t link,
-                        const struct wire_msg *msg)
+void master_received(struct master *m, uint32_t link,
+                     const struct wire_msg *msg)
 {
-    if (!may_send(m, link, msg)) return;
+    if (replicas_pass(m, link, msg) || !may_send(m, link, msg)) return;
     silence_heard(m, link);
+    if (replicas_take(m, link, msg)) return;
     switch (msg->type) {
     case WIRE_HELLO:
         on_hello(m, link, msg);
@@ -399,7 +407,8 @@ static void on_received(struct master *m, uint32_t link,
 static void on_tick(struct master *m)
 {
     silence_tick(m);
-    if (m->succession.waits) return;
+    replicas_tick(m);
+    if (m->succession.waits || m->replicas.phase == REPLICAS_COLLECTS) return;
     limits_tick(m);
     stall_tick(m);
     samples_tick(m);
@@ -419,75 +428,6 @@ pccl_ns master_next_tick(const struct master *m)
         return average < ping ? average : ping;
     }
     return PCCL_NEVER;
-}
-
-static bool all_groups_open(const struct master *m)
-{
-    for (uint32_t i = 0; i < m->group_count; i++) {
-        const struct master_group *g = &m->groups[m->group_list[i]];
-        if (g->phase != GROUP_OPEN || g->restart) return false;
-    }
-    return true;
-}
-
-/* A group has no ring, or a better one than the current ring is known. */
-static bool any_ring_due(const struct master *m)
-{
-    for (uint32_t i = 0; i < m->group_count; i++) {
-        const struct master_group *g = &m->groups[m->group_list[i]];
-        if (g->epoch == 0) continue;
-        if (!g->ring || optimize_has_better(m, m->group_list[i])) return true;
-    }
-    return false;
-}
-
-/* When the first member began to wait for the update. */
-static pccl_ns first_vote(const struct master *m)
-{
-    pccl_ns first = m->now;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        bool waits = p->state == PEER_MEMBER && p->voted[VOTE_UPDATE];
-        if (waits && p->voted_at < first) first = p->voted_at;
-    }
-    return first;
-}
-
-/* Rules M2, M3: the first view waits for the quorum; a later newcomer waits for
- * a unanimous VOTE_UPDATE of all members of all groups. If no ring could be
- * made, an update retries without newcomers (R4). */
-static void admit(struct master *m)
-{
-    if (!all_groups_open(m)) return;
-    uint32_t members = master_count(m, PEER_MEMBER);
-    if (m->job && m->founded && members == 0) admission_refuse(m);
-    uint32_t waiting = 0;
-    uint32_t quorum = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_REGISTERED) continue;
-        waiting++;
-        quorum += !p->join;
-    }
-    bool first =
-        members == 0 && waiting > 0 && (m->founded || quorum >= m->quorum);
-    bool voted = members > 0 && votes_all(m, VOTE_UPDATE);
-    if (!first && !voted) return;
-    if (voted && admission_lacks(m, &quorum)) return; /* M14a */
-    if (first) m->left = false;
-    if (waiting == 0 && !any_ring_due(m)) {
-        votes_answer(m, VOTE_UPDATE, 1);
-        return;
-    }
-    for (uint32_t i = 0; i < m->group_count; i++) {
-        struct master_group *g = &m->groups[m->group_list[i]];
-        g->update = true;
-        g->admitted = m->id_last;
-        g->update_at = m->now;
-        g->restart = true;
-        edges_retry(m, m->group_list[i], first_vote(m));
-        g->broken_at = m->now;
-    }
 }
 
 static void free_empty_groups(struct master *m)
@@ -510,13 +450,13 @@ static void free_empty_groups(struct master *m)
 /* Decides all that depends on more than one peer, after every event. */
 static void settle(struct master *m)
 {
-    if (succession_waits(m)) return; /* H5 */
+    if (replicas_collect(m) || succession_waits(m)) return; /* H13, H5 */
     free_empty_groups(m);
     for (uint32_t i = 0; i < m->group_count; i++)
         coverage_settle(m, m->group_list[i]); /* may evict */
     for (uint32_t i = 0; i < m->group_count; i++)
         round_settle(m, m->group_list[i]);
-    admit(m);
+    admission_admit(m);
     for (uint32_t i = 0; i < m->group_count; i++)
         round_settle(m, m->group_list[i]);
     if (votes_all(m, VOTE_PENDING)) {
@@ -564,7 +504,7 @@ void master_step(struct master *m, const struct master_event *event)
                 event->msg->type == WIRE_WAITING ||
                 event->msg->type == WIRE_SAMPLES ||
                 (event->msg->type == WIRE_MEASURED && event->msg->round == 0);
-        on_received(m, event->link, event->msg);
+        master_received(m, event->link, event->msg);
         break;
     case MASTER_GRANTED:
         m->peers[event->link].grant = *event->grant;

@@ -29,7 +29,9 @@
 #include "../base/wire.h"
 #include "bandwidth.h"
 #include "edges.h"
+#include "replicas.h"
 #include "memory.h"
+#include "note.h"
 #include "offers.h"
 #include "step_samples.h"
 #include "succession.h"
@@ -118,6 +120,7 @@ struct master_peer {
     bool leaving;
     bool lost, dropped; /* DEAD: did not leave; was dropped */
     bool proposed;      /* part of the view being proposed */
+    uint32_t next_rank; /* ... once that is decided */
     bool ready;         /* READY received for this round */
     bool late;          /* it could not run while links were made (R4f) */
     bool join;  /* no founder: neither counted nor admitted first (M2) */
@@ -146,8 +149,12 @@ struct master_peer {
     struct master_peer_sync sync;
     struct samples_of_peer samples;
     struct master_offer offer;
-    uint32_t average_calls; /* of partial all-reduces, so far */
-    struct grant grant;     /* of its token (K13); all zero without */
+    uint32_t average_calls;       /* of partial all-reduces, so far */
+    struct grant grant;           /* of its token (K13); all zero without */
+    struct wire_record_name kept; /* the last record that it keeps (H11) */
+    struct wire_msg *held; /* CONNECTED: its HELLO or RESUME, which waits until
+                              it is known who has come (H13); or NULL */
+    bool held_resume;
     struct wire_member info;
 };
 
@@ -233,6 +240,8 @@ struct master_group {
     uint32_t survey_size;
     uint32_t spared; /* proposals in a row that late members repeated (R4f) */
     enum group_phase phase;
+    bool
+        decided; /* PROPOSED: this view will be installed, come what may (J5) */
     uint32_t number;   /* the peers' peer_group */
     uint32_t epoch;    /* of the current view; 0 before the first */
     uint32_t round;    /* the last round */
@@ -265,37 +274,6 @@ struct master_group {
     struct samples_of_group samples;
     struct master_edge edges[MASTER_EDGES_MAX];
     struct coverage_round *averages; /* partial all-reduces, by number */
-};
-
-/* Events worth a report to the user; borrowed for the call. */
-enum master_note_kind {
-    NOTE_REGISTERED,
-    NOTE_LOST, /* ids in `peer`; reported when the next view is installed */
-    NOTE_LEFT,
-    NOTE_JOINED,
-    NOTE_VIEW,
-    NOTE_EVICTED,
-    NOTE_SILENT, /* silent for `took`, and waited for; reason: why */
-    NOTE_HEARD,  /* that one is heard again, after `took` */
-    NOTE_ABORTED,
-    NOTE_DIFFERS,    /* its tensors differ; reason: which tensor, and whose */
-    NOTE_CUT,        /* `peer` and `other` cannot exchange data */
-    NOTE_RELAYED,    /* ... but over `relay`, or, NULL, over the master */
-    NOTE_STALLED,    /* reason: who keeps others waiting (rule W5) */
-    NOTE_NO_RING,    /* reported after VIEW for some of the unreachable pairs */
-    NOTE_SUCCESSION, /* reason: what became of a former coordinator's members */
-};
-
-struct master_note {
-    enum master_note_kind kind;
-    const struct master_peer *peer;  /* all but VIEW, STALLED, SUCCESSION */
-    const struct master_peer *other; /* NO_RING: `peer` cannot reach it */
-    const struct master_peer *relay;
-    uint32_t more; /* NO_RING: and number of pairs not named */
-    const char *reason;
-    uint32_t old_epoch, epoch, old_size, size, joined;
-    pccl_ns took; /* VIEW: from the cause to the decision */
-    int32_t code; /* ABORTED */
 };
 
 /* A ring search; borrowed for the call. */
@@ -366,6 +344,9 @@ struct master {
     uint64_t sync_last; /* also of partial all-reduces */
     struct master_record records[GROUPS_MAX];
     struct succession succession;
+    struct replicas replicas;
+    const struct wire_addr *masters; /* as configured */
+    uint8_t master_count;
     struct bandwidth *edges; /* slots: peers; NULL: no measurements */
     uint64_t slots_used[PEERS_MAX / 64];
     uint32_t slot_link[PEERS_MAX];
@@ -430,7 +411,13 @@ struct master_config {
     bool job, alone;     /* ranks of one job (M2b); nobody starts any (M2d) */
     struct wire_key key; /* random; proof of membership between peers */
     const struct master_memory *memory; /* of a former master, or NULL */
-    pccl_ns grace; /* for the next master, with `remember` (H2); 0: none */
+    pccl_ns grace; /* for the next master (H2), with `remember` or: 0: none */
+    bool replicas; /* the members keep what is remembered (H10) */
+    bool fenced, standby; /* replicas.h; */
+    uint32_t index;       /* ... below REPLICAS_TERM_STEP */
+    /* All coordinators of the run, borrowed for good, or none (H14). */
+    const struct wire_addr *masters;
+    uint8_t master_count;
     struct wire_key secret; /* random, where there is no memory */
     /* An empty store of PEERS_MAX slots, which outlives the master; NULL: no
      * measurements, and rings are not optimized. */
@@ -463,6 +450,9 @@ uint32_t master_count(const struct master *m, enum master_peer_state state);
 const char *master_invalid(const struct master *m);
 
 /* --- shared by master.c, round.c and order.c only --- */
+/* A message that was held. */
+void master_received(struct master *m, uint32_t link,
+                     const struct wire_msg *msg);
 void master_send(struct master *m, uint32_t link, const struct wire_msg *msg);
 void master_drop(struct master *m, uint32_t link, const char *reason);
 /* ... without telling the peer. */

@@ -1,6 +1,8 @@
 /* master_listen.c - see master_listen.h. */
 #include "master_listen.h"
 
+#include "master_server.h"
+
 #include "../base/fork_guard.h"
 #include "../base/io_addr.h"
 #include "../base/same_user.h"
@@ -62,4 +64,14 @@ int master_accept(int fd, struct io_addr *from, bool *lacking)
     *lacking = accepted < 0 && (errno == EMFILE || errno == ENFILE ||
                                 errno == ENOBUFS || errno == ENOMEM);
     return accepted;
+}
+
+bool master_server_resolve(const char *host, uint16_t port,
+                           struct wire_addr *out, const char **why)
+{
+    struct io_addr found;
+    if (io_addr_resolve(host, port, &found, 1, why) == 0) return false;
+    *out = io_addr_to_wire(&found);
+    *why = "it is no address of one host";
+    return wire_addr_is_host(out);
 }

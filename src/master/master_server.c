@@ -269,6 +269,7 @@ void server_finish_turn(struct master_server *s)
     take_looks(s);
     tick_arm(s);
     accept_resume(s);
+    if (s->machine.replicas.over) s->options.over(s->options.user);
     if (!s->abort_due) return;
     s->abort_due = false;
     if (s->options.aborted)
@@ -421,7 +422,13 @@ static bool machine_init(struct master_server *s, const struct wire_key *secret,
         .alone = !s->options.job,
         .relays = s->options.relays,
         .tokens = s->gate.open.on,
-        .grace = s->options.journal ? s->options.grace : 0,
+        .grace = s->options.grace,
+        .replicas = !s->options.journal,
+        .fenced = s->options.master_count > 1,
+        .standby = s->options.standby,
+        .index = s->options.index,
+        .masters = s->options.masters,
+        .master_count = s->options.master_count,
         .secret = *secret,
         .warn_after = s->options.warn_after,
         .key = s->key,
@@ -552,16 +559,6 @@ void master_server_evidence(struct master_server *server, uint64_t id,
     server_finish_turn(server);
 }
 
-uint32_t master_server_members(const struct master_server *server)
-{
-    return master_count(&server->machine, PEER_MEMBER);
-}
-
-uint32_t master_server_pending(const struct master_server *server)
-{
-    return master_count(&server->machine, PEER_REGISTERED);
-}
-
 void master_server_write(struct master_server *server, enum status_form form,
                          struct status_writing *writing)
 {
@@ -569,17 +566,6 @@ void master_server_write(struct master_server *server, enum status_form form,
     status_desk_write(&server->desk, &server->machine, form, writing);
     writing->took = now_ns(server) - begun;
     server->desk.took = (double)writing->took / PCCL_S;
-}
-
-const char *master_server_loss(const struct master_server *server)
-{
-    return server->desk.loss;
-}
-
-bool master_server_has_ended(const struct master_server *server)
-{
-    return server->machine.founded && !server->machine.succession.waits &&
-           master_server_members(server) == 0;
 }
 
 void master_server_close(struct master_server *server)

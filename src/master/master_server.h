@@ -7,6 +7,7 @@
 
 #include "../base/base.h"
 #include "../base/evidence.h"
+#include "../base/wire.h"
 
 #include <stdio.h>
 
@@ -43,11 +44,17 @@ struct master_server_options {
     bool job; /* of a launcher: it ends with its members (M2b, M2c) */
     const char *journal; /* file that it remembers in (J1), or NULL; borrowed
                             until master_server_close() */
-    pccl_ns grace;       /* with a journal: for the next one (H2); 0: none */
+    pccl_ns grace;       /* for the next one (H2); 0: none. Without a journal
+                            the members keep what is remembered (H10) */
+    /* All coordinators of the run, and which of them this one is; it begins a
+     * run unless it stands by (H14). None: it is the only one. */
+    uint8_t master_count;
+    struct wire_addr masters[WIRE_MASTERS_MAX];
+    uint32_t index;
+    bool standby;
     bool anew;   /* whoever started the members of the journal says that none of
                     them is left (H5a) */
     bool relays; /* bytes of members that reach nobody else (N10b) */
-    bool relays;         /* bytes of members that reach nobody else (N10b) */
     /* Called before anything is written to the journal and before messages
      * leave: ends the process if it may coordinate no more (H15). NULL: it
      * always may. */
@@ -61,6 +68,9 @@ struct master_server_options {
     pccl_ns warn_after; /* age of a wait that is told (rule W5); 0: never */
     /* A peer called pcclAbortRun. */
     void (*aborted)(void *user, int code, int rank);
+    /* It leads no more (H12): it is to be closed, and opened again. May be NULL
+     * without `masters`. */
+    void (*over)(void *user);
     /* The server asks what the host sees of the silent process of a peer (rule
      * M10); master_server_evidence() may answer later, not inside of this
      * call. For hosts other than this one; NULL: nobody knows. */
@@ -75,6 +85,11 @@ struct master_server_options {
     void (*told)(void *hook, const struct master_guest *guest,
                  const char *event);
 };
+
+/* The address of a coordinator, for `masters`. False: *why says so. It may
+ * block as long as the resolver does. */
+bool master_server_resolve(const char *host, uint16_t port,
+                           struct wire_addr *out, const char **why);
 
 /* NULL on failure, with the reason in error; it begins with "journal " if it is
  * about that. */

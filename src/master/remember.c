@@ -18,15 +18,8 @@ static void succession_fields(struct cursor *c, struct master_memory *m)
     for (uint32_t i = 0; i < m->will_count && !c->failed; i++) {
         struct memory_will *w = &m->wills[i];
         cursor_u32(c, &w->size);
-        if (w->size > c->left || c->failed) {
-            c->failed = true;
-            return;
-        }
-        if (c->out) cursor_bytes(c, (uint8_t *)(uintptr_t)w->bytes, w->size);
-        if (!c->in) continue;
-        w->bytes = c->in;
-        c->in += w->size;
-        c->left -= w->size;
+        if (c->failed) return;
+        cursor_raw(c, &w->bytes, w->size);
     }
 }
 
@@ -106,7 +99,6 @@ bool memory_decode(struct master_memory *memory, const uint8_t *in, size_t size)
 
 bool memory_keep(struct master *m)
 {
-    if (!m->out.remember) return true;
     struct master_memory memory = {.round = m->round_last,
                                    .id = m->id_last,
                                    .key = m->key,
@@ -115,7 +107,8 @@ bool memory_keep(struct master *m)
         if (m->records[i].used)
             memory.records[memory.record_count++] = m->records[i];
     succession_to_memory(m, &memory);
-    return m->out.remember(m->out.user, &memory);
+    if (m->out.remember && !m->out.remember(m->out.user, &memory)) return false;
+    return replicas_hold(m, &memory);
 }
 
 void memory_take(struct master *m, const struct master_memory *memory)

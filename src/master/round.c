@@ -341,6 +341,16 @@ static void note_blockers(struct master *m, uint32_t group)
     }
 }
 
+/* m->sorted, without those that were lost since it was decided. */
+static uint32_t live_links(struct master *m, uint32_t count)
+{
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (m->peers[m->sorted[i]].state != PEER_DEAD)
+            m->links[live++] = m->sorted[i];
+    return live;
+}
+
 static void send_install(struct master *m, uint32_t group, uint32_t count)
 {
     struct master_group *g = &m->groups[group];
@@ -357,7 +367,8 @@ static void send_install(struct master *m, uint32_t group, uint32_t count)
     if (!g->ring) msg.id_count = blocker_ids(m, g);
     msg.ids = m->ids;
     measure_world(m, &msg);
-    m->out.send(m->out.user, m->sorted, count, &msg);
+    count = live_links(m, count);
+    if (count > 0) m->out.send(m->out.user, m->links, count, &msg);
 }
 
 void round_send_install(struct master *m, uint32_t group, uint32_t count)
@@ -379,8 +390,9 @@ static void note_departures(struct master *m, uint32_t group, uint32_t count)
         if (p->group != group) continue;
         view.old_size += p->state == PEER_MEMBER || p->state == PEER_DEAD;
         view.joined += p->proposed && p->state == PEER_REGISTERED;
-        bool left = p->state == PEER_MEMBER && p->leaving && !p->proposed;
-        if (p->state != PEER_DEAD && !left) continue;
+        bool gone =
+            p->state == PEER_MEMBER ? p->leaving : p->state == PEER_DEAD;
+        if (!gone || p->proposed) continue;
         struct master_note note = {
             .kind = p->state == PEER_DEAD && p->lost ? NOTE_LOST : NOTE_LEFT,
             .peer = p};
@@ -402,7 +414,8 @@ static void end_round(struct master *m, uint32_t group)
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         if (p->state == PEER_FREE || p->group != group) continue;
-        if (p->state == PEER_DEAD) master_peer_move(m, i, PEER_FREE);
+        if (p->state == PEER_DEAD && !p->proposed)
+            master_peer_move(m, i, PEER_FREE);
         if (p->state != PEER_MEMBER || !p->leaving || p->proposed) continue;
         if (p->sync.part != PART_NONE) g->sync_changed = true; /* S8 */
         struct wire_msg goodbye = {.type = WIRE_EVICT};
@@ -425,6 +438,7 @@ static void end_round(struct master *m, uint32_t group)
     if (count > 0) m->founded = true;
     g->epoch = count > 0 ? g->round : 0;
     g->phase = GROUP_OPEN;
+    g->restart = g->decided = false;
     g->update = g->survey = g->surveyed = false;
     g->spared = 0;
     g->forced_count = 0;
@@ -435,16 +449,31 @@ static void end_round(struct master *m, uint32_t group)
     relays_note(m, group);
     if (count > 0 && !g->ring) note_blockers(m, group);
     for (uint32_t i = 0; i < count; i++) {
-        /* A member asked to leave while the view was being installed. */
-        if (m->peers[m->sorted[i]].leaving) g->restart = true;
+        /* While the view was being installed a member asked to leave, or was
+         * lost. */
+        const struct master_peer *p = &m->peers[m->sorted[i]];
+        if (p->leaving || p->state == PEER_DEAD) g->restart = true;
     }
+}
+
+/* Rule J5. */
+static bool decide(struct master *m, uint32_t group)
+{
+    if (!may_install(m, group) || !succession_will(m, group)) return false;
+    struct master_group *g = &m->groups[group];
+    g->decided = m->succession.grace > 0;
+    for (uint32_t i = 0; g->update && i < m->group_count; i++) {
+        struct master_group *other = &m->groups[m->group_list[i]];
+        if (other->update) other->decided = g->decided;
+    }
+    return true;
 }
 
 /* True if the state changed and the caller must check it again. */
 static bool advance(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
-    if (g->restart) {
+    if (g->restart && !g->decided) {
         begin(m, group);
         return true;
     }
@@ -472,7 +501,7 @@ static bool advance(struct master *m, uint32_t group)
         return true;
     case GROUP_PROPOSED:
         /* The next proposal does without the pairs that cannot be linked. */
-        if (g->unlinked && all_ready(m, group)) {
+        if (g->unlinked && !g->decided && all_ready(m, group)) {
             if (judge_pairs(m, group)) {
                 g->surveyed = g->survey && !g->small;
                 g->survey = !g->survey && !g->mesh;
@@ -480,9 +509,8 @@ static bool advance(struct master *m, uint32_t group)
             g->restart = true;
             return true;
         }
-        if (!may_install(m, group) || !succession_will(m, group) ||
-            !memory_keep(m))
-            return false;
+        if (!g->decided && !decide(m, group)) return false;
+        if (!memory_keep(m)) return false;
         end_round(m, group);
         return true;
     case GROUP_OPEN:

@@ -34,6 +34,21 @@ static void sort_links(const struct master *m, uint32_t *links, uint32_t count)
     }
 }
 
+/* Also of those that were lost since (J5). */
+static uint32_t decided_view(struct master *m, uint32_t group)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state == PEER_FREE || p->group != group || !p->proposed)
+            continue;
+        m->sorted[p->next_rank] = i;
+        m->members[p->next_rank] = p->info;
+        count++;
+    }
+    return count;
+}
+
 /* Writes the next view's links in rank order to m->sorted. A peer with `join`
  * is no founder (M2), and who registered after the
  * vote waits (M3a). A proposed view is installed as proposed: a member that
@@ -42,6 +57,7 @@ uint32_t round_next_view(struct master *m, uint32_t group)
 {
     uint32_t count = 0;
     const struct master_group *g = &m->groups[group];
+    if (g->decided) return decided_view(m, group);
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (p->group != group) continue;

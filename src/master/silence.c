@@ -129,6 +129,7 @@ static bool judge(struct master *m, uint32_t link)
 {
     struct master_peer *p = &m->peers[link];
     struct master_silence *s = &p->silence;
+    if (p->held) return false;
     if (p->state == PEER_CONNECTED) {
         if (m->now - p->last_recv < m->deadline) return false;
         master_drop(m, link, "did not say HELLO within the deadline");
@@ -157,7 +158,7 @@ void silence_tick(struct master *m)
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (p->state == PEER_FREE || p->state == PEER_DEAD) continue;
-        if (judge(m, i) || p->state == PEER_CONNECTED) continue;
+        if (judge(m, i) || (p->state == PEER_CONNECTED && !p->held)) continue;
         m->links[count++] = i;
         if (silence_is_suspect(m, i)) m->ids[silent.id_count++] = p->info.id;
     }

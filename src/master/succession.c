@@ -3,6 +3,7 @@
 
 #include "../base/cursor.h"
 #include "../base/siphash.h"
+#include "../base/wire_resume.h"
 #include "journal.h"
 #include "master.h"
 
@@ -35,22 +36,14 @@ static struct cursor at_end(struct will *w, size_t size)
     return (struct cursor){.out = w->bytes + w->size, .left = size};
 }
 
-static void addr_field(struct cursor *c, struct wire_addr *a)
-{
-    cursor_u8(c, &a->family);
-    cursor_bytes(c, a->ip, sizeof a->ip);
-    cursor_u16(c, &a->port);
-    c->failed |= a->family != 0 && a->family != 4 && a->family != 6;
-}
-
 static void heir_field(struct cursor *c, struct master_heir *h)
 {
     cursor_u64(c, &h->info.id);
     cursor_u64(c, &h->info.host);
     cursor_i32(c, &h->info.hint);
     cursor_u32(c, &h->info.pid);
-    addr_field(c, &h->info.addr);
-    addr_field(c, &h->info.announced);
+    wire_addr_field(c, &h->info.addr);
+    wire_addr_field(c, &h->info.announced);
     cursor_u32(c, &h->place);
     cursor_flag(c, &h->join);
     cursor_flag(c, &h->stays);
@@ -112,7 +105,8 @@ static bool write_will(struct master *m, uint32_t group)
     struct cursor c = at_end(w, size);
     head_field(&c, &head);
     for (uint32_t i = 0; i < head.count; i++) {
-        const struct master_peer *p = &m->peers[m->sorted[i]];
+        struct master_peer *p = &m->peers[m->sorted[i]];
+        p->next_rank = i;
         struct master_heir h = {.info = p->info,
                                 .place = p->proposed_place,
                                 .join = p->join,
@@ -189,12 +183,8 @@ static bool next_letter(struct cursor *c, uint64_t id, const uint8_t **frame,
         *mine |= to == id;
     }
     cursor_u32(c, size);
-    if (c->failed || *size > c->left) return false;
-    *frame = c->in;
-    c->in += *size;
-    c->left -= *size;
-    c->done += *size;
-    return true;
+    if (!c->failed) cursor_raw(c, frame, *size);
+    return !c->failed;
 }
 
 static bool letters_hold(struct cursor *c, struct wire_store *store)
@@ -268,6 +258,38 @@ bool succession_begin(struct master *m, const struct master_memory *memory)
     return good;
 }
 
+void succession_give_up(struct master *m)
+{
+    struct succession *s = &m->succession;
+    free(s->heirs);
+    s->heirs = NULL;
+    s->heir_count = 0;
+    s->waits = m->founded = false;
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) succession_forget(m, i);
+    for (uint32_t i = 0; i < m->group_count; i++)
+        m->groups[m->group_list[i]].used = false;
+    m->group_count = 0; /* find_group() clears one that is used again */
+}
+
+uint32_t succession_members(const struct master_memory *memory, uint64_t *ids)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < memory->will_count; i++) {
+        struct cursor c = {.in = memory->wills[i].bytes,
+                           .left = memory->wills[i].size};
+        struct will_head head = {0};
+        head_field(&c, &head);
+        for (uint32_t k = 0; k < head.count && !c.failed; k++) {
+            struct master_heir h;
+            heir_field(&c, &h);
+            if (c.failed) break;
+            if (ids) ids[count] = h.info.id;
+            count++;
+        }
+    }
+    return count;
+}
+
 void succession_end(struct master *m)
 {
     struct succession *s = &m->succession;
@@ -280,8 +302,16 @@ void succession_init(struct master *m, const struct master_config *config)
 {
     m->succession.grace = config->grace;
     m->succession.secret = config->secret;
+    m->masters = config->masters;
+    m->master_count = config->master_count;
     if (config->memory) memory_take(m, config->memory);
     m->succession.term++;
+    if (config->replicas && config->grace > 0 && !config->memory) {
+        m->replicas.fenced = config->fenced;
+        m->replicas.standby = config->standby;
+        m->replicas.index = config->index;
+        replicas_begin(m);
+    }
 }
 
 /* -------------------------------------------------------------- the members */
@@ -299,13 +329,12 @@ __attribute__((format(printf, 2, 3))) static void say(struct master *m,
     master_note_send(m, &note);
 }
 
-static struct wire_key secret_of(const struct master *m, uint64_t id)
+struct wire_key succession_secret(const struct wire_key *key, uint64_t id)
 {
-    const uint64_t *key = m->succession.secret.word;
     const uint64_t first[2] = {id, 0};
     const uint64_t second[2] = {id, 1};
-    return (struct wire_key){
-        {siphash_words(key, first, 2), siphash_words(key, second, 2)}};
+    return (struct wire_key){{siphash_words(key->word, first, 2),
+                              siphash_words(key->word, second, 2)}};
 }
 
 void succession_welcome(const struct master *m, struct wire_msg *welcome)
@@ -313,8 +342,12 @@ void succession_welcome(const struct master *m, struct wire_msg *welcome)
     const struct succession *s = &m->succession;
     welcome->welcome.term = s->term;
     welcome->welcome.grace_ms = (uint32_t)(s->grace / PCCL_MS);
-    if (s->grace > 0)
-        welcome->welcome.secret = secret_of(m, welcome->welcome.id);
+    if (s->grace == 0) return;
+    welcome->welcome.secret =
+        succession_secret(&m->succession.secret, welcome->welcome.id);
+    welcome->welcome.master_count = m->master_count;
+    for (uint8_t i = 0; i < m->master_count; i++)
+        welcome->welcome.masters[i] = m->masters[i];
 }
 
 static struct master_heir *heir_of(struct succession *s, uint64_t id)
@@ -356,7 +389,8 @@ static const char *refusal(const struct master *m, const struct master_heir *h,
     if (s->grace == 0)
         return "this coordinator takes over no members: it has no "
                "--master-grace";
-    struct wire_key secret = secret_of(m, msg->resume.id);
+    struct wire_key secret =
+        succession_secret(&m->succession.secret, msg->resume.id);
     if (memcmp(&secret, &msg->resume.secret, sizeof secret) != 0)
         return "it is no member of this run";
     if (!s->waits) return "it came back too late, and was given up";
@@ -401,7 +435,8 @@ void succession_resume(struct master *m, uint32_t link,
     }
     struct master_heir *h = heir_of(s, msg->resume.id);
     /* Rule H1: it is not for this master to end a membership of the run. */
-    if (s->grace > 0 && msg->resume.term >= s->term) {
+    bool later = msg->resume.term >= s->term || msg->resume.kept.term > s->term;
+    if (s->grace > 0 && later) {
         const char *old = "has known a later coordinator: this one has an old "
                           "copy of the journal, or one of another run";
         if (!s->told_old)

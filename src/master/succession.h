@@ -47,7 +47,14 @@ struct succession {
 void succession_init(struct master *m, const struct master_config *config);
 /* False: out of memory, or the record has wills that cannot be. */
 bool succession_begin(struct master *m, const struct master_memory *memory);
+/* ... which it cannot: nobody is taken over. */
+void succession_give_up(struct master *m);
+/* Ids of the members of all wills of a record, at most as many as its bytes
+ * can have, to `ids`, or NULL. Returns their number. */
+uint32_t succession_members(const struct master_memory *memory, uint64_t *ids);
 void succession_end(struct master *m);
+/* Rule H4: of the peer with that id. */
+struct wire_key succession_secret(const struct wire_key *key, uint64_t id);
 /* What a peer needs for RESUME. */
 void succession_welcome(const struct master *m, struct wire_msg *welcome);
 /* Of the group's next view, and of all groups of an update (H3). False: out of

@@ -65,8 +65,8 @@ bool switchboard_is_full(const struct switchboard *b)
 static bool is_stranger(const struct switchboard *b,
                         const struct master_conn *c)
 {
-    return !c->lost && !c->held &&
-           b->machine->peers[c->link].state == PEER_CONNECTED;
+    const struct master_peer *p = &b->machine->peers[c->link];
+    return !c->lost && !c->held && !p->held && p->state == PEER_CONNECTED;
 }
 
 struct master_conn *switchboard_stranger(const struct switchboard *b)

@@ -68,12 +68,13 @@ struct comm_master {
     int fd;                /* -1: none */
     struct secure *secure; /* NULL: in clear */
     int dial_fd;           /* to the next master, or -1 (comm_resume.c) */
-    pccl_ns dialed_at;
-    pccl_ns last_recv; /* time of the last received byte */
-    pccl_ns judged_at; /* the last time */
-    bool missed;       /* it is waited for, and that was logged */
-    int poll_fd;       /* epoll set of fd alone; the loop watches it */
-    uint32_t watched;  /* events of fd in that set */
+    pccl_ns dialed_at;     /* ... or it was connected */
+    uint32_t turn;         /* whom it dials next (rule H14) */
+    pccl_ns last_recv;     /* time of the last received byte */
+    pccl_ns judged_at;     /* the last time */
+    bool missed;           /* it is waited for, and that was logged */
+    int poll_fd;           /* epoll set of fd alone; the loop watches it */
+    uint32_t watched;      /* events of fd in that set */
     struct io_watch watch;
     uint8_t *in, *out; /* bytes that are not parsed, or not sent yet */
     size_t in_size, in_capacity;
@@ -354,6 +355,8 @@ bool comm_pause(pcclComm_t *c, pccl_ns time);
 bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until);
 bool comm_master_start(pcclComm_t *c); /* the loop reads it */
 void comm_master_close(pcclComm_t *c);
+/* The connection is over; another coordinator may come. */
+void comm_master_lose(pcclComm_t *c, const char *reason);
 void comm_resume_tick(pcclComm_t *c); /* dials a lost one again */
 void comm_master_send(void *comm, const struct wire_msg *msg);
 void comm_master_flush(pcclComm_t *c);

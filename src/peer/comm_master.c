@@ -34,7 +34,7 @@ void comm_master_send(void *comm, const struct wire_msg *msg)
     m->out_size += wire_encode(msg, m->out + m->out_first + m->out_size);
 }
 
-static void master_lost(pcclComm_t *c, const char *reason)
+void comm_master_lose(pcclComm_t *c, const char *reason)
 {
     struct comm_master *m = &c->master;
     if (m->fd < 0) return;
@@ -57,7 +57,7 @@ void comm_master_flush(pcclComm_t *c)
         if (n < 0) {
             /* What it said before it closed tells more. */
             (void)comm_master_read(c);
-            master_lost(c, "the connection to the master broke");
+            comm_master_lose(c, "the connection to the master broke");
             return;
         }
         m->out_first += (size_t)n;
@@ -91,7 +91,7 @@ void comm_master_judge(pcclComm_t *c)
     struct pollfd p = {.fd = m->fd, .events = POLLIN};
     if (silent < deadline || poll(&p, 1, 0) != 0) return;
     if (silent >= patience) {
-        master_lost(c, "the master was silent for too long");
+        comm_master_lose(c, "the master was silent for too long");
     } else if (!m->missed) {
         m->missed = true;
         LOG(LOG_WARN,
@@ -112,7 +112,7 @@ static void read_frames(pcclComm_t *c)
             wire_decode(m->in + done, m->in_size - done, m->store, &msg, &used);
         if (status == WIRE_MORE) break;
         if (status == WIRE_BAD) {
-            master_lost(c, "the master does not speak this protocol");
+            comm_master_lose(c, "the master does not speak this protocol");
             return;
         }
         done += used;
@@ -155,8 +155,8 @@ static bool read_some(pcclComm_t *c)
         read_frames(c);
     } else {
         bool secure = m->secure && secure_state(m->secure) == SECURE_BROKEN;
-        master_lost(c, secure ? secure_fault_text(secure_fault(m->secure))
-                              : "the master closed the connection");
+        comm_master_lose(c, secure ? secure_fault_text(secure_fault(m->secure))
+                                   : "the master closed the connection");
     }
     (void)comm_samples_exchange(c);
     return true;

@@ -10,17 +10,32 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+/* The next call is to the next coordinator. */
 static void give_up(struct comm_master *m)
 {
     fork_guard_close(m->dial_fd);
     m->dial_fd = -1;
+    m->turn++;
+}
+
+/* Rule H14. */
+static bool has_several(const pcclComm_t *c)
+{
+    return c->session->master_count > 1;
+}
+
+static struct wire_addr address(const pcclComm_t *c)
+{
+    const struct session *s = c->session;
+    if (!has_several(c)) return comm_master_address(c);
+    return s->masters[c->master.turn % s->master_count];
 }
 
 /* Begins a connect(). */
 static void dial(pcclComm_t *c)
 {
     struct comm_master *m = &c->master;
-    struct wire_addr addr = comm_master_address(c);
+    struct wire_addr addr = address(c);
     struct io_addr to;
     if (!io_addr_from_wire(&addr, &to)) return;
     fork_guard_hold();
@@ -55,7 +70,7 @@ static void connected(pcclComm_t *c)
     m->dial_fd = -1;
     m->watched = event.events;
     m->in_size = m->out_size = m->out_first = 0;
-    m->last_recv = m->judged_at = comm_now();
+    m->last_recv = m->judged_at = m->dialed_at = comm_now();
     m->missed = false;
     (void)comm_master_start(c);
     session_resume(c->session);
@@ -65,7 +80,16 @@ static void connected(pcclComm_t *c)
 void comm_resume_tick(pcclComm_t *c)
 {
     struct comm_master *m = &c->master;
-    if (m->fd >= 0) return;
+    pccl_ns patience = links_deadline(c->session->links);
+    bool late = comm_now() - m->dialed_at > patience;
+    if (m->fd >= 0) {
+        /* Most members may be with another one. */
+        if (c->session->resuming && has_several(c) && late) {
+            m->turn++;
+            comm_master_lose(c, "the coordinator does not take this one over");
+        }
+        return;
+    }
     if (!session_may_resume(c->session)) {
         if (m->dial_fd >= 0) give_up(m);
         return;
@@ -75,6 +99,7 @@ void comm_resume_tick(pcclComm_t *c)
     struct pollfd p = {.fd = m->dial_fd, .events = POLLOUT};
     if (poll(&p, 1, 0) > 0)
         connected(c);
-    else if (comm_now() - m->dialed_at > links_deadline(c->session->links))
+    else if (comm_now() - m->dialed_at >
+             (has_several(c) ? patience / 2 : patience))
         give_up(m);
 }

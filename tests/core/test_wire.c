@@ -74,6 +74,20 @@ static void fill_welcome(struct wire_msg *m)
     m->welcome.id = 77;
     m->welcome.key = (struct wire_key){{1, UINT64_MAX}};
     m->welcome.deadline_ms = m->welcome.minimum = 3000;
+    m->welcome.master_count = WIRE_MASTERS_MAX;
+    for (uint8_t i = 0; i < WIRE_MASTERS_MAX; i++)
+        m->welcome.masters[i] =
+            (struct wire_addr){.family = 4, .ip = {10, 0, 0, i}, .port = 1};
+}
+
+static void fill_keep(struct wire_msg *m)
+{
+    m->keep.name = (struct wire_record_name){16, 3};
+    if (m->type != WIRE_KEEP) return;
+    m->keep.total = 9;
+    m->keep.offset = 3;
+    m->keep.size = 6;
+    m->keep.bytes = (const uint8_t *)"record";
 }
 
 static void fill_offer(struct wire_msg *m)
@@ -231,8 +245,7 @@ static struct wire_msg example(enum wire_type type)
     case WIRE_INSTALL:
         m.view.mesh = m.view.update = true;
         m.view.world = 5;
-        m.view.groups = 2;
-        m.view.largest = 3;
+        m.view.groups = m.view.largest = 2;
         m.view.traits = 6;
         break;
     case WIRE_FLUSHED:
@@ -259,6 +272,7 @@ static struct wire_msg example(enum wire_type type)
     m.waits = waits;
     fill_lists(&m);
     if (type == WIRE_RELAY) m.relay.to = UINT64_MAX;
+    if (type >= WIRE_KEEP && type <= WIRE_KEEP_GET) fill_keep(&m);
     if (type == WIRE_WAITING) fill_waiting(&m);
     if (type == WIRE_PARTIAL || type == WIRE_COVERAGE) fill_partial(&m);
     return m;
@@ -487,10 +501,28 @@ static void test_an_announced_address_is_one_host(void **state)
     }
 }
 
+/* A part lies within its record, and a record has a limit. */
+static void test_parts_of_a_record(void **state)
+{
+    (void)state;
+    struct wire_msg m = {.type = WIRE_KEEP}, back;
+    size_t used;
+    fill_keep(&m);
+    size_t size = wire_encode(&m, frame);
+    uint8_t *total = frame + WIRE_HEADER_SIZE + 8 + 16;
+    assert_int_equal(wire_decode(frame, size, &store, &back, &used), WIRE_OK);
+    assert_memory_equal(back.keep.bytes, "record", 6);
+    total[3] = 8; /* one less than offset and size */
+    assert_int_equal(wire_decode(frame, size, &store, &back, &used), WIRE_BAD);
+    total[0] = 1; /* 16 MiB */
+    assert_int_equal(wire_decode(frame, size, &store, &back, &used), WIRE_BAD);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip_and_every_cut),
+        cmocka_unit_test(test_parts_of_a_record),
         cmocka_unit_test(test_values_arrive),
         cmocka_unit_test(test_every_corruption),
         cmocka_unit_test(test_size_is_judged_by_type),

@@ -21,6 +21,7 @@ void masters_choose(struct sim_options *o, uint64_t seed)
     o->well = seed % 2 == 1;
     o->spares = seed % 5 == 1 && o->freeze == 0 && o->reset == 0;
     if (o->spares) o->share_fails = o->scarce = false;
+    o->replicas = seed / 5 % 2 == 1;
     o->masters = 150 + (uint32_t)(seed % 11) * 40;
     o->steps += 20000;
 }
@@ -71,7 +72,8 @@ void sim_master_dies(struct sim *s)
     s->last_fault = s->master_down_until + 2 * SIM_GRACE;
     s->master_tick_at = s->master_down_until;
     sim_master_start(s);
-    SIM_CHECK(s, s->master->succession.term > term, "H1: the term");
+    SIM_CHECK(s, s->options.replicas || s->master->succession.term > term,
+              "H1: the term");
     /* Rule H1: before anybody is answered. */
     SIM_CHECK(s, memory_keep(s->master), "the disk");
     sim_turn = turn;
@@ -90,4 +92,14 @@ bool sim_dial_again(struct sim *s, struct sim_proc *p)
     sim_master_accept(s, p->control);
     session_resume(p->session);
     return true;
+}
+
+/* Nobody has come who could tell of the run: another one begins. */
+void sim_run_begins(struct sim *s)
+{
+    sim_coverage.keep_begins++;
+    for (uint32_t i = 0; i < SIM_GROUPS; i++) {
+        free(s->checkpoints[i].bytes);
+        s->checkpoints[i] = (struct sim_checkpoint){.bytes = NULL};
+    }
 }

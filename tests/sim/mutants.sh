@@ -409,7 +409,7 @@ one end alone of a pair probes (O3a)|master/optimize.c|s/^        order_probe(m,
 ring of another question (O5)|master/optimize.c|s/if (x->ticket != ticket) return false;//
 ring of a larger world (O5)|master/optimize.c|s/if (asked != count) return false;//
 ring of other members (O6)|master/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//
-better ring forgotten (O6)|master/master.c|s/ || optimize_has_better(m, m->group_list\[i\])//
+better ring forgotten (O6)|master/admission.c|s/ || optimize_has_better(m, m->group_list\[i\])//
 probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_close_unwanted(s->links);//
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
@@ -582,16 +582,16 @@ a guest takes what it did not ask for (S10d)|elastic/prefetch.c|s/    if (f->siz
 old generations stay open (R3)|link/conn.c|s/if (other == c || other->generation == l->generation) continue;/continue;/
 idle blocks stay|base/pool.c|s/free_some(p, i, p->lists\[i\].idle);/;/
 blocks in use are idle|base/pool.c|s/if (list->idle > list->count) list->idle = list->count;//
-a job that has ended begins anew (M2b)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0) admission_refuse(m);//
-a job that has died begins anew (M2c)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->job \&\& m->left \&\& members == 0)/
+a job that has ended begins anew (M2b)|master/admission.c|s/if (m->job \&\& m->founded \&\& members == 0) admission_refuse(m);//
+a job that has died begins anew (M2c)|master/admission.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->job \&\& m->left \&\& members == 0)/
 nobody founds the run of a coordinator alone (M2d)|master/master.c|s/msg->hello.join \&\& (m->founded || !m->alone);/msg->hello.join;/
-a run without a job has ended for newcomers (M2b)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->founded \&\& members == 0)/
+a run without a job has ended for newcomers (M2b)|master/admission.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->founded \&\& members == 0)/
 a newcomer aborts the run (M3c)|master/master.c|s/if (m->peers.link..state == PEER_REGISTERED \&\& m->peers.link..join) {/if (false) {/
 the higher id never dials (R3)|link/link.c|s/l->dial_at = n->now + (first ? 0 : time_to_link(n, l) . 4);/l->dial_at = first ? n->now : PCCL_NEVER;/
 link that is open counts unseen (R3)|link/link.c|s/if (open \&\& c->alive != l->attempt) return false;//
 dial ahead of its PROPOSE (R3)|link/conn.c|s/return from < n->self \&\& n->world > 0 ? false : conn_park(c);/return false;/
 crossing dials are both taken (R3)|link/conn.c|s/if (mine \&\& link_greets(n, l)) return conn_park(c);//
-restart at the first failure (R4)|master/round.c|s/if (g->unlinked \&\& all_ready(m, group)) {/if (g->unlinked) {/
+restart at the first failure (R4)|master/round.c|s/if (g->unlinked \&\& !g->decided \&\& all_ready(m, group)) {/if (g->unlinked \&\& !g->decided) {/
 one lost, the others stay (R6)|link/conn.c|s/^        close_rest(n, l);//
 a small HELLO is enough (R3)|link/links.c|s/c->rx.size >= n->fill_size/true/
 a failed link is sought for ever (R3)|link/link.c|s/^    l->sought = false;$/    return;/
@@ -716,7 +716,7 @@ view_epoch ignored at launch|elastic/session_launch.c|s/    if (!r->members && v
 view_epoch ignored on the fast path|elastic/session_launch.c|s/if (view_epoch != 0 .* return false;//
 a donation over a half-sent buffer (F5)|ring/op_done.c|s/^    conn_cut_sending(&e->links, op);//
 a slow reader stays connected|master/switchboard.c|s/switchboard_lose(b, c, "reads too slowly");/(void)c;/
-registered peers make room (M1a)|master/switchboard.c|s/^           b->machine->peers.c->link..state == PEER_CONNECTED;/           true;/
+registered peers make room (M1a)|master/switchboard.c|s/ && p->state == PEER_CONNECTED;/;/
 a stranger announces what it likes|master/switchboard.c|s/stranger ? CONN_IN_START : WIRE_FRAME_MAX/WIRE_FRAME_MAX/
 who lingers stays|master/switchboard.c|s/switchboard_lose(b, c, "lingered for too long");/(void)c;/
 half a message is thrown away|master/master_conn.c|s/^    memmove(c->in, c->in + c->in_done, left);//
@@ -743,7 +743,7 @@ reports have no rate (G5)|elastic/session_samples.c|s/return !b->used || now - c
 nothing hurries (G5)|elastic/session_samples.c|s/c->interval || hurries(c);/c->interval;/
 own samples count twice (G5)|elastic/session_samples.c|s/^        others -= c->sent.count < others ? c->sent.count : others;/        (void)others;/
 hurries more than once in a step (G5)|elastic/session_samples.c|s/ .. !c->hurried \&\&/ \&\&/
-too few are enough for an update (M14a)|master/master.c|s/^    if (voted .. admission_lacks(m, .quorum)) return;.*//
+too few are enough for an update (M14a)|master/admission.c|s/^    if (voted .. admission_lacks(m, .quorum)) return;.*//
 too few are not pending (M14a)|master/master.c|s/yes || admission_lacks(m, .have)/yes/
 leavers make up the minimum (M14a)|master/admission.c|s/ \&\& !p->leaving;/;/
 newcomers do not count (M14a)|master/admission.c|s/count(m, true)/count(m, false)/
@@ -790,9 +790,21 @@ a token is of any group (K13)|master/grants.c|s/if (group == g->group) return tr
 without a token all is granted (K10)|master/grants.c|s/if (!m->tokens || right == 0)/if (g->rights == 0 || right == 0)/
 who is expelled stays (K15)|master/master.c|s/^        master_drop(m, event->link, event->reason);$//
 a question counts as silence (K16)|master/master.c|/case MASTER_GRANTED:/,/return;/s/^.*last_recv = event->now;$//
+a restart amid a decided view (J5)|master/round.c|s/if (g->restart \&\& !g->decided) {/if (g->restart) {/
+who is lost amid a decided view is forgotten (J5)|master/master.c|s/bool decided = p->proposed \&\& g->decided;/bool decided = false;/
+a record counts at once (H11)|master/replicas.c|s/if (2 . count.kept >= k->voters.count) return true;/return true;/
+an older record is kept (H10)|elastic/session_keep.c|s/if (!wire_record_above(msg->keep.name, s->kept.name)) return;//
+the smaller part goes on (H12)|master/replicas.c|s/return !k->fenced \&\& count.owe == 0;/return count.owe == 0;/
+fewer than half take over (H13)|master/replicas.c|s/return here > members->count \/ 2;/return here > 0;/
+voters are not asked (H13)|master/replicas.c|s/if (good \&\& most_are_here(m, \&voters)) {/if (good) {/
+nobody is claimed (H13)|master/replicas.c|s/k->phase == REPLICAS_CLAIMS \&\& is_claimed(m)/k->phase == REPLICAS_CLAIMS/
+a member counts twice (H13)|master/replicas.c|s/^    drop_former(m, link);//
+any record will do (H13)|master/replicas.c|s/bool current = !wire_record_above(name, k->found);/bool current = k->found.seq > 0;/
+all masters have one term (H13)|master/replicas.c|s/REPLICAS_TERM_STEP + k->index/REPLICAS_TERM_STEP/
+a claim is forgotten (H13)|elastic/session_resume.c|s/ msg->resume.term < s->kept.name.term ||//
 an old master is obeyed (H1)|elastic/session_resume.c|s/msg->resume.term <= s->term ||/false ||/
-an old journal takes over (H1)|master/succession.c|s/s->grace > 0 && msg->resume.term >= s->term/false/
-no will before INSTALL (H3)|master/round.c|s/!succession_will(m, group) ||/false ||/
+an old journal takes over (H1)|master/succession.c|s/if (s->grace > 0 && later) {/if (false) {/
+no will before INSTALL (H3)|master/round.c|s/ || !succession_will(m, group)) return false;/) return false;/
 an update leaves one will (H3)|master/succession.c|s/^    if (!m->groups\[group\].update) return keep_will(m, group);/    return keep_will(m, group);/
 any secret is right (H4)|master/succession.c|s/memcmp(&secret, &msg->resume.secret, sizeof secret) != 0/false/
 heirs are not waited for (H5)|master/succession.c|s/if (!all && m->now < s->until) return true;/(void)all;/

@@ -97,7 +97,9 @@ enum {
     X(partial_late) X(partial_lapsed) X(partial_differs) X(partial_given_up) \
     X(few) X(few_waits) X(doors) X(doors_announced) X(doors_seen) X(walls) \
     X(masters) X(masters_amid) X(masters_kept) X(masters_again) X(resumed) \
-    X(resumed_installs) X(resumed_answers) X(resumed_ends) X(resumed_syncs) \
+    X(resumed_kept) X(keep_waits) X(keep_claims) X(keep_few) X(keep_begins) \
+    X(keep_decided) X(resumed_installs) X(resumed_answers) X(resumed_ends) \
+    X(resumed_syncs) \
     X(relayed) X(relayed_lost) X(relayed_full) X(relayed_master)
 /* clang-format on */
 
@@ -326,7 +328,8 @@ struct sim {
     uint64_t steps;
     uint32_t slots; /* of procs, that are used */
     struct sim_clock master_clock;
-    uint32_t kept_round; /* by its journal, which has: */
+    uint32_t kept_round; /* by its journal, or its members; the former has: */
+    uint64_t kept_id, kept_stamp;
     uint8_t *journal;
     size_t journal_size;
     bool dying; /* what it does has no effect any more */
@@ -464,6 +467,7 @@ void sim_master_free(struct sim *s);
 
 /* masters.c: universes whose coordinator dies (rules H). */
 void masters_choose(struct sim_options *o, uint64_t seed);
+void sim_run_begins(struct sim *s);
 /* It does so amid something, once in so many chances. */
 bool sim_master_may_die(struct sim *s, uint32_t one_in);
 void sim_master_dies(struct sim *s); /* and another one has begun */

@@ -14,6 +14,15 @@
  * noticed. */
 enum { SLOTS_MAX = 4 * SIM_PROCS_MAX };
 
+static void write_journal(struct sim *s, const struct master_memory *memory)
+{
+    size_t room = memory_size(memory);
+    free(s->journal);
+    s->journal = malloc(room);
+    SIM_CHECK(s, s->journal != NULL, "no memory");
+    s->journal_size = memory_encode(memory, s->journal, room);
+}
+
 /* A disk that is full now and then, in some universes (rule J1). */
 static bool remember_out(void *user, const struct master_memory *memory)
 {
@@ -35,12 +44,10 @@ static bool remember_out(void *user, const struct master_memory *memory)
     bool dies = sim_master_may_die(s, 12);
     if (dies && sim_pick(s, 2) == 0) s->dying = true;
     if (s->dying) return false;
-    size_t room = memory_size(memory);
-    free(s->journal);
-    s->journal = malloc(room);
-    SIM_CHECK(s, s->journal != NULL, "no memory");
-    s->journal_size = memory_encode(memory, s->journal, room);
-    s->kept_round = memory->round;
+    if (!s->options.replicas) write_journal(s, memory);
+    if (memory->round > s->kept_round) s->kept_round = memory->round;
+    if (memory->id > s->kept_id) s->kept_id = memory->id;
+    if (memory->stamp > s->kept_stamp) s->kept_stamp = memory->stamp;
     s->dying = dies;
     sim_coverage.masters_kept += dies;
     return true;
@@ -51,7 +58,7 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
 {
     struct sim *s = user;
     bool round = msg->type == WIRE_INSTALL || msg->type == WIRE_VERDICT ||
-                 msg->type == WIRE_ANSWER;
+                 msg->type == WIRE_ANSWER || msg->type == WIRE_KEEP;
     if (sim_master_may_die(s, round ? 20 : 400)) {
         s->dying = true;
         sim_coverage.masters_amid++;
@@ -62,6 +69,10 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
     if (count == 0) return;
     sim_count_message(msg);
     sim_coverage.resumed += msg->type == WIRE_RESUMED;
+    sim_coverage.resumed_kept +=
+        msg->type == WIRE_RESUMED && s->options.replicas;
+    sim_coverage.keep_claims +=
+        msg->type == WIRE_KEEP && s->master->replicas.phase == REPLICAS_CLAIMS;
     sim_coverage.resumed_installs +=
         msg->type == WIRE_RESUMED && msg->resume.installs;
     const struct succession *next = &s->master->succession;
@@ -140,6 +151,8 @@ static void note_out(void *user, const struct master_note *note)
 {
     (void)user;
     sim_coverage.waited_for += note->kind == NOTE_SILENT;
+    sim_coverage.keep_few += note->kind == NOTE_SUCCESSION &&
+                             strstr(note->reason, "more than half") != NULL;
 }
 
 static void master_close_out(void *user, uint32_t link, const char *reason)
@@ -203,10 +216,21 @@ static void step_out(void *user, struct master_event *e)
     e->now = sim_master_now(s);
     if (s->dying) return;
     uint32_t before = s->master->round_last;
+    enum replicas_phase phase = s->master->replicas.phase;
     master_step(s->master, e);
+    bool begins = phase == REPLICAS_COLLECTS &&
+                  s->master->replicas.phase == REPLICAS_SERVES &&
+                  s->master->succession.term < REPLICAS_TERM_STEP;
+    if (begins) sim_run_begins(s);
     if (e->type == MASTER_RECEIVED) fetch_judge(s, e->link, e->msg->type);
     election_settled(s);
     witness_settled(s);
+    sim_coverage.keep_waits += s->master->replicas.pending;
+    for (uint32_t i = 0; i < s->master->group_count; i++) {
+        const struct master_group *g =
+            &s->master->groups[s->master->group_list[i]];
+        sim_coverage.keep_decided += g->decided && g->restart;
+    }
     uint32_t begun = s->master->round_last - before;
     if (begun > s->options.groups) sim_coverage.restart++;
 }
@@ -491,6 +515,7 @@ void sim_master_start(struct sim *s)
                 .remember = remember_out,
                 .relay = relay_out},
         .grace = s->options.masters > 0 ? SIM_GRACE : 0,
+        .replicas = s->options.replicas,
         .secret = {{s->seed * 3, s->seed + 5}},
         .relays = s->options.relays,
         .edges = bandwidth_init(s->edges, s->edges_size, SLOTS_MAX),
@@ -515,6 +540,12 @@ void sim_master_start(struct sim *s)
         config.memory = &memory;
     }
     SIM_CHECK(s, master_init(s->master, &config), "no memory, or a bad will");
+    if (s->options.replicas) {
+        /* If it has to begin another run, the oracle knows them apart. */
+        s->master->round_last = s->kept_round + 10 * MEMORY_ROUNDS_SKIPPED;
+        s->master->id_last = s->kept_id + 10 * MEMORY_IDS_SKIPPED;
+        s->master->sync_last = s->kept_stamp + 10 * MEMORY_IDS_SKIPPED;
+    }
     switchboard_init(s->board, s->master, &out, &limits);
 }
 

@@ -67,6 +67,7 @@ struct sim_options {
     bool clocks;                         /* run at different speeds */
     uint32_t alive_max;                  /* processes at a time */
     uint32_t masters; /* the master dies, and another one comes: a rate */
+    bool replicas;    /* ... and has no journal: its members keep its record */
     bool spares;      /* ... and no living member may be lost for it (H7) */
     bool well;        /* nobody's synchronization can be refused (H8) */
     uint32_t narrow;  /* bytes in flight from the master to each; 0: any */

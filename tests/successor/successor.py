@@ -2,6 +2,8 @@
 """successor.py KIND MASTER MEMBER [KILLS] - coordinators that are killed while a run
 goes on, and the next one on the same address with the same journal (rules H).
 
+With a KIND "kept-..." there is no journal: the members keep the record (H10).
+
 kills  kill -9 amid updates, votes, synchronizations and sums, KILLS times (8): every
        member stays, every mean is right, the state is equal in the end. Prints how long
        the run took to its next step.
@@ -11,6 +13,10 @@ found  coordinators that are killed before there is a run, and a newcomer while 
        is none: all wait for the next one (PCCL_MASTER_GRACE)
 none   no coordinator comes: members say so when the grace is over
 old    one with an old copy of the journal is not listened to; the right one then is
+standby  of three coordinators the one that leads is killed, again and again, and
+       started again, and stands by
+asleep  ... is stopped, and wakes up when another one leads: it is not listened to
+most   most members die with the coordinator, and the rest is told so
 """
 
 import os
@@ -54,21 +60,22 @@ class Process:
             self.over = True
             self.told.notify_all()
 
-    def wait(self, begins, first=0, ended=False):
-        """The place, behind `first`, of a line that begins so. With `ended` the
-        process may have ended without: then its last line's."""
+    def wait(self, begins, first=0, ended=False, has=''):
+        """The place, behind `first`, of a line that begins and has so. With `ended`
+        the process may have ended without: then its last line's."""
         end = time.monotonic() + PATIENCE
         with self.told:
             at = first
             while True:
                 while at < len(self.lines):
-                    if self.lines[at][1].startswith(begins):
+                    line = self.lines[at][1]
+                    if line.startswith(begins) and has in line:
                         return at
                     at += 1
                 if self.over and ended:
                     return len(self.lines)
                 if self.over or time.monotonic() > end:
-                    raise Failure(f'no line "{begins}" of {self.process.args}:\n'
+                    raise Failure(f'no line "{begins}{has}" of {self.process.args}:\n'
                                   + self.text())
                 self.told.wait(1)
 
@@ -86,43 +93,53 @@ class Process:
 
 
 class Run:
-    def __init__(self, master, member, folder, grace, quorum=3, key=False):
+    def __init__(self, master, member, folder, grace, quorum=3, key=False,
+                 journal=True, coordinators=1):
         self.master_program, self.member_program = master, member
         self.folder = pathlib.Path(folder)
         self.grace, self.quorum, self.key = grace, quorum, key
         self.stop = self.folder / 'stop'
-        self.journal = self.folder / 'journal'
+        self.journal = self.folder / 'journal' if journal else None
         self.members, self.coordinator = [], None
         # An address that no process gets by itself: the port stays free while
         # the coordinator is dead.
         pid = os.getpid()
         self.host = f'127.77.{pid // 250 % 250 + 1}.{pid % 250 + 1}'
-        with socket.socket() as s:
-            s.bind((self.host, 0))
-            self.port = s.getsockname()[1]
+        self.addresses = [self.free() for _ in range(coordinators)]
+        self.others = []
         if key:
             token = self.folder / 'token'
             subprocess.run([master, '--make-token', token], check=True)
 
-    def start(self, journal=None):
-        command = [self.master_program, '--listen', f'{self.host}:{self.port}',
-                   '--quorum', str(self.quorum), '--journal',
-                   str(journal or self.journal), '--master-grace', str(self.grace)]
+    def free(self):
+        with socket.socket() as s:
+            s.bind((self.host, 0))
+            return f'{self.host}:{s.getsockname()[1]}'
+
+    def start(self, journal=None, at=0):
+        command = [self.master_program, '--listen', self.addresses[at],
+                   '--quorum', str(self.quorum), '--master-grace', str(self.grace)]
+        if journal or self.journal:
+            command += ['--journal', str(journal or self.journal)]
         if self.key:
             command += ['--token-file', str(self.folder / 'token')]
+        if len(self.addresses) > 1:
+            command += ['--masters', ','.join(self.addresses)]
         env = dict(os.environ, PCCL_DEADLINE=DEADLINE)
         self.coordinator = Process(command, env=env)
+        return self.coordinator
 
     def join(self, **more):
         env = dict(os.environ, PCCL_DEADLINE=DEADLINE,
-                   PCCL_MASTER=f'{self.host}:{self.port}', **more)
+                   PCCL_MASTER=','.join(self.addresses),
+                   PCCL_MASTER_PATIENCE=DEADLINE, **more)
         if self.key:
             env['PCCL_TOKEN_FILE'] = str(self.folder / 'token')
         self.members.append(Process([self.member_program, str(self.stop)], env=env))
         return self.members[-1]
 
     def await_registered(self, member):
-        command = [self.master_program, '--status', f'{self.host}:{self.port}']
+        command = [self.master_program, '--status', self.addresses[0]]
         end = time.monotonic() + PATIENCE
         while True:
             said = subprocess.run(command, capture_output=True, text=True)
@@ -151,7 +168,7 @@ class Run:
             raise Failure(f'the ends differ: {ends}')
 
     def clean(self):
-        for p in [*self.members, self.coordinator]:
+        for p in [*self.members, self.coordinator, *self.others]:
             if p and p.process.poll() is None:
                 p.kill()
 
@@ -248,33 +265,91 @@ def old(run):
     run.steps(10)
     run.coordinator.kill()
     run.start(copy)
-    run.coordinator.wait('pccl-master: ')
-    for text in ('this one has an old copy of the journal',):
-        end = time.monotonic() + PATIENCE
-        while not any(text in line for _, line in run.coordinator.lines):
-            if time.monotonic() > end:
-                raise Failure(run.coordinator.text())
-            time.sleep(.01)  # for a line of another process
+    run.coordinator.wait('', has='this one has an old copy of the journal')
     run.coordinator.kill()
     run.start()
     run.steps(10)
     run.finish()
 
 
+def most(run):
+    begin(run)
+    for m in run.members[1:]:
+        m.kill()
+    run.coordinator.kill()
+    run.start()
+    rest = run.members[0]
+    if rest.end() != 3 or 'no more than half of the members' not in rest.text():
+        raise Failure(rest.text())
+
+
+def standby(run, count):
+    all_of_them = [run.start(at=at) for at in range(3)]
+    run.others = all_of_them
+    for p in all_of_them:
+        p.wait('pccl-master: listening')
+    for _ in range(3):
+        run.join()
+    run.steps(5)
+    took = []
+    for i in range(count):
+        before = [len(m.lines) for m in run.members]
+        all_of_them[i % 3].kill()
+        began = time.monotonic()
+        for m, first in zip(run.members, before):
+            for _ in range(3):
+                first = m.wait('step ', first) + 1
+        took.append(time.monotonic() - began)
+        all_of_them[(i + 1) % 3].wait('', has='of 3 members are back')
+        all_of_them[i % 3] = run.start(at=i % 3)
+        all_of_them[i % 3].wait('pccl-master: listening')
+        run.steps(5)
+    newcomer = run.join()
+    newcomer.wait('step ')
+    run.steps(5)
+    run.finish()
+    print(f'{count} leading coordinators killed; to the third step of all: '
+          f'median {statistics.median(took):.3f} s, most {max(took):.3f} s')
+
+
+def asleep(run):
+    first, second = run.start(at=0), run.start(at=1)
+    run.others = [first, second]
+    for p in run.others:
+        p.wait('pccl-master: listening')
+    for _ in range(3):
+        run.join()
+    run.steps(5)
+    first.process.send_signal(signal.SIGSTOP)
+    second.wait('', has='3 of 3 members are back')
+    run.steps(10)
+    first.process.send_signal(signal.SIGCONT)
+    first.wait('', has='no member any more')
+    run.steps(30)
+    run.finish()
+
+
 def main():
     kind, master, member = sys.argv[1:4]
+    kept = kind.startswith('kept-')
+    kind = kind.removeprefix('kept-')
     count = int(sys.argv[4]) if len(sys.argv) > 4 else 8
     with tempfile.TemporaryDirectory() as folder:
-        grace = {'churn': 4, 'none': 2}.get(kind, 60)
-        run = Run(master, member, folder, grace, key=kind == 'key')
+        grace = {'churn': 4, 'none': 2, 'most': 4}.get(kind, 60)
+        run = Run(master, member, folder, grace, key=kind == 'key',
+                  journal=not kept and kind not in ('standby', 'asleep'),
+                  coordinators={'standby': 3, 'asleep': 2}.get(kind, 1))
         try:
             if kind in ('kills', 'key'):
                 kills(run, count)
+            elif kind == 'standby':
+                standby(run, count)
             else:
-                {'churn': churn, 'found': found, 'none': none, 'old': old}[kind](run)
+                {'churn': churn, 'found': found, 'none': none, 'old': old,
+                 'most': most, 'asleep': asleep}[kind](run)
         except Failure as failure:
             print(failure)
-            for p in [run.coordinator, *run.members]:
+            for p in [run.coordinator, *run.others, *run.members]:
                 print('---', p.process.args, p.process.poll())
                 print(p.text())
             return 1
