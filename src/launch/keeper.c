@@ -218,9 +218,10 @@ static void launcher_ended(struct ev_loop *loop, ev_child *child, int events)
 static bool launcher_is_dead(const struct keeper *k)
 {
     siginfo_t info = {.si_pid = 0};
-    return k->fd < 0 || (waitid(P_PID, (id_t)k->launcher.pid, &info,
-                                WEXITED | WNOHANG | WNOWAIT) == 0 &&
-                         info.si_pid != 0);
+    if (k->fd < 0) return true;
+    int rc = waitid(P_PID, (id_t)k->launcher.pid, &info,
+                    WEXITED | WNOHANG | WNOWAIT);
+    return rc != 0 || info.si_pid != 0; /* or it has just been waited for */
 }
 
 static void signal_came(struct ev_loop *loop, ev_signal *watcher, int events)

@@ -8,6 +8,7 @@ loop     KILLS times (8) amid sums, votes and synchronizations, every other time
 mpi      as that, an MPI program
 key      as that, in a run with a key
 again    a new job with the journal of one that was killed
+together the keeper is slow, and learns of all that at once
 unseen   a rank is killed while nobody is there: the others go on without it
 respawn  a rank and the launcher at once: the rank is started again
 spare    a rank while nobody is there, and there is a spare
@@ -112,9 +113,12 @@ class Job:
         return pid
 
     def attach(self):
-        self.follower = subprocess.Popen(
-            [self.master, '--attach', '--state', self.path()], stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True)
+        """Its output goes to files: one that nobody reads would stop it."""
+        with (open(self.path('.seen'), 'w') as out,
+              open(self.path('.said'), 'w') as err):
+            self.follower = subprocess.Popen(
+                [self.master, '--attach', '--state', self.path()], stdout=out,
+                stderr=err)
 
     def next_one(self, after):
         wait_for('another launcher', lambda: self.launcher() != after)
@@ -133,7 +137,8 @@ class Job:
     def end(self, status):
         """Of the job: it is over, and nothing is left."""
         keeper = self.keeper()
-        out, err = self.follower.communicate(timeout=PATIENCE)
+        self.follower.wait(PATIENCE)
+        out, err = (self.path(s).read_text() for s in ('.seen', '.said'))
         if self.follower.returncode != status:
             raise Failure(f'status {self.follower.returncode}, and not {status}')
         if out.splitlines() != self.out():
@@ -288,6 +293,27 @@ def again(job, member, _):
     job.end(0)
     if 'takes over' in job.err():
         raise Failure('it has waited')
+
+
+def together(job, member, _):
+    """The keeper learns at once of the launcher's death and of who attaches."""
+    job.start('-n', '2', '--elastic', member, job.stop)
+    for _ in range(3):
+        job.lines(10)
+        keeper = job.keeper()
+        status = pathlib.Path(f'/proc/{keeper}/status')
+        os.kill(keeper, signal.SIGSTOP)
+        was = job.kill()
+        if not job.follower:
+            job.attach()
+        bit = 1 << (signal.SIGUSR1 - 1)
+        wait_for('a signal', lambda: bit & int(
+            re.search('ShdPnd:\\s*([0-9a-f]+)', status.read_text())[1], 16))
+        os.kill(keeper, signal.SIGCONT)
+        job.next_one(was)
+    job.stop.touch()
+    job.end(0)
+    job.has_sums(2)
 
 
 def unseen(job, member, _):
@@ -476,7 +502,8 @@ def usage(job, _, __):
     # What does not begin says so to those who attach.
     job.start('--token-file', '/nonexistent', '-n', '1', 'true')
     job.attach()
-    if '/nonexistent' not in job.follower.communicate(timeout=PATIENCE)[1]:
+    job.follower.wait(PATIENCE)
+    if '/nonexistent' not in job.path('.said').read_text():
         raise Failure('it does not say why')
     job.start('-n', '1', 'sh', '-c', WAITS)
     job.kill()
@@ -487,7 +514,7 @@ def usage(job, _, __):
         raise Failure(f'{done}')
 
 
-KINDS = {f.__name__: f for f in (early, loop, mpi, key, again, unseen, respawn, spare, fails,
+KINDS = {f.__name__: f for f in (early, loop, mpi, key, again, together, unseen, respawn, spare, fails,
                                  restart, output, none, stopped, usage)}
 
 
