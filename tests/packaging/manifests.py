@@ -43,37 +43,119 @@ def variables(document):
     return {v['name']: v['value'] for v in container(document).get('env', [])}
 
 
-def fits(path):
-    """Checks the documents of a manifest; gives those of the two roles."""
+def pods_of(documents, role):
+    """The document whose pods have that role, or None."""
+    found = [d for d in documents if 'template' in d.get('spec', {}) and
+             d['metadata'].get('labels', {}).get('role') == role]
+    return found[0] if found else None
+
+
+def fits_service(path, document, services):
+    """Its service is there, is headless and selects its pods."""
+    spec = document['spec']
+    name = spec.get('serviceName') or spec['template']['spec'].get('subdomain')
+    if document['kind'] == 'Deployment':
+        return None
+    check(name in services, f'{path}: pods are of another service')
+    service = services[name]
+    check(service['spec'].get('clusterIP') == 'None', f'{path}: not headless')
+    check(service['spec']['selector'].items() <=
+          spec['template']['metadata']['labels'].items(),
+          f'{path}: the service selects other pods')
+    return f"{document['metadata']['name']}-0.{name}"
+
+
+def leads_to(path, host, document, services, others):
+    """A name of the pod itself, or of a service that selects it; its port."""
+    own = fits_service(path, document, services)
+    service = services.get(host) or others.get(host)
+    if host == own:
+        return services[own.split('.')[1]]['spec']['ports'][0]['port']
+    check(service and service['spec']['selector'].items() <=
+          document['spec']['template']['metadata']['labels'].items() and
+          'clusterIP' not in service['spec'],
+          f'{path}: {host} does not lead to {document["metadata"]["name"]}')
+    return service['spec']['ports'][0]['port']
+
+
+def volumes_fit(path, document):
+    """What is mounted is there."""
+    spec = document['spec']['template']['spec']
+    there = {v['name'] for v in spec.get('volumes', [])} | {
+        c['metadata']['name']
+        for c in document['spec'].get('volumeClaimTemplates', [])}
+    for one in spec.get('initContainers', []) + spec['containers']:
+        for mount in one.get('volumeMounts', []):
+            check(mount['name'] in there,
+                  f'{path}: {one["name"]} mounts {mount["name"]}')
+
+
+def coordinator_fits(path, coordinator, port):
+    args = container(coordinator)['args']
+    check(args[args.index('--listen') + 1] == f'0.0.0.0:{port}',
+          f'{path}: the coordinator listens elsewhere')
+    if '--journal' in args:
+        folder = os.path.dirname(args[args.index('--journal') + 1])
+        check(folder in [m['mountPath'] for m in
+                         container(coordinator)['volumeMounts']],
+              f'{path}: the journal is on no volume')
+    return int(args[args.index('--quorum') + 1])
+
+
+def elect_fits(path, documents, coordinator):
+    args = container(coordinator)['args']
+    if '--elect' not in args:
+        return
+    host, port = re.match(r'http://([^:]+):(\d+)/\w+$',
+                          args[args.index('--elect') + 1]).groups()
+    etcd = next(d for d in documents if d['metadata']['name'] == 'etcd' and
+                d['kind'] == 'StatefulSet')
+    services = {d['metadata']['name']: d for d in documents
+                if d['kind'] == 'Service'}
+    check(leads_to(path, host, etcd, services, {}) == int(port),
+          f'{path}: --elect asks elsewhere')
+    policy = next(d for d in documents if d['kind'] == 'NetworkPolicy')
+    check(policy['spec']['ingress'][0]['from'][0]['podSelector']
+          ['matchLabels'] == coordinator['metadata']['labels'],
+          f'{path}: the policy is for other pods')
+
+
+def fits(path, others):
+    """Checks the documents of a manifest, which may refer to services of others
+    by name; gives those of the two roles."""
     documents = list(yaml.safe_load_all(path.read_text(encoding='utf-8')))
     for version in VERSIONS:
         for document in documents:
             kubernetes_validate.validate(document, version, strict=True)
-    service, coordinator, ranks = documents
-    name, port = service['metadata']['name'], service['spec']['ports'][0]
-    check(service['spec']['clusterIP'] == 'None', f'{path}: not headless')
-    for document in (coordinator, ranks):
-        spec = document['spec']
-        labels = spec['template']['metadata']['labels']
-        check(service['spec']['selector'].items() <= labels.items(),
-              f'{path}: the service selects other pods')
-        check(spec.get('serviceName') == name or
-              spec['template']['spec'].get('subdomain') == name,
-              f'{path}: pods are of another service')
-    host = f"{coordinator['metadata']['name']}-0.{name}"
-    check(variables(ranks)['PCCL_MASTER'] == f"{host}:{port['port']}",
-          f'{path}: PCCL_MASTER is not {host}')
-    check(f"/{host}/{port['port']}" in
-          container(ranks, 'initContainers')['args'][0],
+    services = {d['metadata']['name']: d for d in documents
+                if d['kind'] == 'Service'}
+    for document in documents:
+        if 'template' in document['spec']:
+            fits_service(path, document, services)
+            volumes_fit(path, document)
+    coordinator = pods_of(documents, 'coordinator')
+    ranks = pods_of(documents, 'rank')
+    elect_fits(path, documents, coordinator)
+    if not ranks:
+        leads_to(path, 'train-coordinator', coordinator, services, others)
+        coordinator_fits(path, coordinator, 48148)
+        return coordinator, None, None
+    host, port = variables(ranks)['PCCL_MASTER'].split(':')
+    check(leads_to(path, host, coordinator, services, {}) == int(port),
+          f'{path}: PCCL_MASTER has another port')
+    check(f'/{host}/{port}' in container(ranks, 'initContainers')['args'][0],
           f'{path}: the ranks wait for another host')
-    args = container(coordinator)['args']
-    check(args[args.index('--listen') + 1] == f"0.0.0.0:{port['port']}",
-          f'{path}: the coordinator listens elsewhere')
-    quorum = int(args[args.index('--quorum') + 1])
+    quorum = coordinator_fits(path, coordinator, int(port))
     check(quorum == ranks['spec'].get('replicas',
                                       ranks['spec'].get('parallelism')),
           f'{path}: the quorum is not the number of ranks')
     return coordinator, ranks, quorum
+
+
+def services_of(paths):
+    return {d['metadata']['name']: d for path in paths
+            for d in yaml.safe_load_all(path.read_text(encoding='utf-8'))
+            if d['kind'] == 'Service'}
 
 
 class Pod:
@@ -109,8 +191,10 @@ class Pod:
 
 
 def play(path, work, master, program):
-    coordinator, ranks, count = fits(path)
+    coordinator, ranks, count = fits(path, {})
     pods = []
+    token = work / 'token'
+    subprocess.run([master, '--make-token', token], check=True)
 
     def pod(document, name, replaced, env):
         pods.append(Pod(document, work, name, replaced, env))
@@ -118,9 +202,11 @@ def play(path, work, master, program):
     try:
         first = pod(coordinator, 'coordinator',
                     {'pccl-master': [master],
-                     '0.0.0.0:48148': ['127.0.0.1:0']}, {})
+                     '0.0.0.0:48148': ['127.0.0.1:0']},
+                    {'PCCL_TOKEN_FILE': str(token)})
         address = first.wait_for(r'listening on (127\.0\.0\.1:\d+)').group(1)
         env = {'PCCL_MASTER': address, 'PCCL_DEADLINE': '20',
+               'PCCL_TOKEN_FILE': str(token),
                'LD_LIBRARY_PATH': os.environ.get('LD_LIBRARY_PATH', '')}
         replaced = {'/app/train': program[:1], '/app/text': program[1:]}
         all_ranks = [pod(ranks, f'rank{i}', replaced, env)
@@ -150,9 +236,9 @@ def play(path, work, master, program):
 def main():
     folder, played, master, program, file = sys.argv[1:]
     paths = sorted(pathlib.Path(folder).glob('*.yaml'))
-    check(len(paths) >= 2, f'no manifests in {folder}')
+    check(len(paths) >= 4, f'no manifests in {folder}')
     for path in paths:
-        fits(path)
+        fits(path, services_of(paths))
         print(f'{path.name} fits Kubernetes {", ".join(VERSIONS)}')
     with tempfile.TemporaryDirectory() as work:
         play(pathlib.Path(folder) / played, pathlib.Path(work), master,
