@@ -2,11 +2,13 @@
 #include "elect.h"
 
 #include "../base/host.h"
+#include "descriptor.h"
 #include "elect_child.h"
 #include "elect_http.h"
 #include "elect_place.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -385,6 +387,8 @@ static int elect_run(const struct options *options, char **argv)
     struct elector *e = memory_get(1, sizeof *e);
     struct elect_http_options http;
     int status = EXIT_FAILURE;
+    descriptor_standard();
+    (void)signal(SIGPIPE, SIG_IGN);
     e->options = options;
     e->ttl = (options->elect_ttl ? options->elect_ttl : TTL_DEFAULT) * PCCL_S;
     name_self(e);

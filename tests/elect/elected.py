@@ -10,7 +10,8 @@ alone    one candidate: SIGTERM, a coordinator that cannot begin, that crashes
 Against etcd-server, where it is installed:
 apart    two candidates, each with an address of its own, stopped and continued, killed:
          never does one answer after the other has begun
-kills    kill -9 of electors and of coordinators under a run whose means are checked
+kills    kill -9 and SIGTERM of electors, kill -9 of coordinators, under a run whose means
+         are checked
 stopped  a pair of elector and coordinator sleeps longer than its lease, under a run
 outage   etcd is killed under a run, and comes again
 """
@@ -392,10 +393,14 @@ def all_stay(world):
 
 def kills(world):
     etcd, both = begin(world)
-    for i in range(4):
+    for i in range(6):
         leader = wait_state(both, 'listening on')
-        if i % 2 == 0:
+        if i % 3 == 0:
             both[leader].kill()
+            both[leader] = world.candidate(f'{etcd.url}/run7')
+        elif i % 3 == 1:
+            both[leader].process.terminate()
+            ended(both[leader], 0)
             both[leader] = world.candidate(f'{etcd.url}/run7')
         else:
             os.kill(coordinator_of(both[leader])[0], signal.SIGKILL)
