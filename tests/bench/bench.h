@@ -17,7 +17,7 @@ struct bench_options {
     int ranks, rounds, pool, concurrent;
     int signal;     /* recovery: SIGKILL or SIGSTOP */
     double seconds; /* per line, at most */
-    bool in_place, json, check, algorithms;
+    bool in_place, dirty, huge_pages, json, check, algorithms;
     pcclQuantizationOptions_t quantize; /* of allreduce; then no check */
 };
 

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
     TIMES_MAX = 200000,
@@ -142,12 +143,22 @@ static void release(struct run *r)
     r->blocks = r->places = NULL;
 }
 
+static uint8_t *vector(const struct run *r, size_t size)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    if (!r->o->huge_pages) return malloc(size + 1);
+    size_t room = (size / HUGE_PAGE + 1) * HUGE_PAGE;
+    uint8_t *bytes = aligned_alloc(HUGE_PAGE, room);
+    if (bytes) (void)madvise(bytes, room, MADV_HUGEPAGE);
+    return bytes;
+}
+
 static bool allocate(struct run *r)
 {
     size_t total = r->bytes * (size_t)r->o->concurrent;
     size_t ranks = (size_t)r->v.ranks;
-    r->send = malloc(total + 1);
-    r->recv = malloc(total + 1);
+    r->send = vector(r, total);
+    r->recv = vector(r, total);
     r->blocks = calloc(ranks, sizeof *r->blocks);
     r->places = calloc(ranks, sizeof *r->places);
     if (!r->send || !r->recv || !r->blocks || !r->places) return false;
@@ -188,10 +199,10 @@ static pcclResult_t iterate(struct run *r, int64_t iterations)
     r->done = 0;
     fill(r, false);
     for (int64_t i = 0; i < iterations && rc == pcclSuccess; i++) {
-        if (r->o->in_place) {
+        if (r->o->in_place || r->o->dirty) {
             /* The last result is no input; and nobody is to pay for the
              * others' copying. */
-            fill(r, false);
+            fill(r, !r->o->in_place);
             rc = barrier(r);
         }
         int64_t start = bench_now();

@@ -57,10 +57,11 @@ static void end(struct run *r, enum call call, int64_t start)
 
 static pcclResult_t step(struct run *r, bool idle)
 {
-    const pcclReduceDescriptor_t d = {.count = r->bytes / sizeof(float),
-                                      .op = pcclSum,
-                                      .tag = TAG_VECTOR,
-                                      .src_descriptor = {pcclFloat}};
+    const pcclReduceDescriptor_t d = {
+        .count = r->bytes / sizeof(float),
+        .op = pcclSum,
+        .tag = TAG_VECTOR,
+        .src_descriptor = {.datatype = pcclFloat}};
     pcclAsyncReduceOp_t handle;
     bool pending = false;
     int64_t start;

@@ -172,6 +172,12 @@ static bool take(struct option_state *s, int c, bool *help)
     case 'i':
         o->in_place = true;
         return true;
+    case 'w':
+        o->dirty = true;
+        return true;
+    case 'H':
+        o->huge_pages = true;
+        return true;
     case 'c':
         return number(s, "concurrent", 1, 256, &o->concurrent);
     case 'p':
@@ -231,17 +237,27 @@ static bool take_mode(struct option_state *s, int *argc, char ***argv)
 bool bench_parse(struct bench_options *o, int argc, char **argv, bool *help,
                  char *error, size_t room)
 {
-    static const struct option options[] = {
-        {"op", 1, NULL, 'o'},        {"sizes", 1, NULL, 's'},
-        {"types", 1, NULL, 'y'},     {"redop", 1, NULL, 'd'},
-        {"transport", 1, NULL, 'x'}, {"quantize", 1, NULL, 'q'},
-        {"in-place", 0, NULL, 'i'},  {"concurrent", 1, NULL, 'c'},
-        {"pool", 1, NULL, 'p'},      {"seconds", 1, NULL, 't'},
-        {"json", 0, NULL, 'j'},      {"check", 0, NULL, 'k'},
-        {"no-check", 0, NULL, 'K'},  {"ranks", 1, NULL, 'n'},
-        {"rounds", 1, NULL, 'r'},    {"stop", 0, NULL, 'S'},
-        {"help", 0, NULL, 'h'},      {"algorithms", 0, NULL, 'a'},
-        {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"op", 1, NULL, 'o'},
+                                            {"sizes", 1, NULL, 's'},
+                                            {"types", 1, NULL, 'y'},
+                                            {"redop", 1, NULL, 'd'},
+                                            {"transport", 1, NULL, 'x'},
+                                            {"quantize", 1, NULL, 'q'},
+                                            {"in-place", 0, NULL, 'i'},
+                                            {"concurrent", 1, NULL, 'c'},
+                                            {"pool", 1, NULL, 'p'},
+                                            {"seconds", 1, NULL, 't'},
+                                            {"json", 0, NULL, 'j'},
+                                            {"check", 0, NULL, 'k'},
+                                            {"no-check", 0, NULL, 'K'},
+                                            {"ranks", 1, NULL, 'n'},
+                                            {"rounds", 1, NULL, 'r'},
+                                            {"stop", 0, NULL, 'S'},
+                                            {"help", 0, NULL, 'h'},
+                                            {"algorithms", 0, NULL, 'a'},
+                                            {"huge-pages", 0, NULL, 'H'},
+                                            {"dirty", 0, NULL, 'w'},
+                                            {NULL, 0, NULL, 0}};
     *o = (struct bench_options){.mode = "collective",
                                 .ops = "allreduce",
                                 .sizes = "8,1K,64K,1M,16M",
