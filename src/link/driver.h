@@ -40,6 +40,13 @@ struct driver {
     bool (*cma_read)(void *user, uint32_t conn,
                      const struct wire_member *member, uint64_t address,
                      void *to, size_t size);
+    /* Rule D18; both or none. The pages of a buffer can change places with
+     * others, and that is faster than a copy. */
+    bool (*may_exchange)(void *user, const void *bytes, size_t size);
+    /* Afterwards `to` has what `from` had, up to the number of bytes that is
+     * returned. From there on `from` is as it was, and `to` has any bytes; what
+     * is before it in `from` are any bytes. */
+    size_t (*exchange)(void *user, void *to, void *from, size_t size);
     /* Least round-trip time to a member that the system knows of, ns; 0:
      * unknown. May be NULL. */
     uint64_t (*round_trip)(void *user, uint64_t peer);

@@ -105,6 +105,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
     c->master.fd = c->master.dial_fd = c->master.poll_fd = -1;
     c->background.loop.fd = c->background.loop.bell_fd = -1;
     progress_init(c);
+    comm_exchange_init(&c->exchange);
     comm_samples_init(c);
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) c->io.listeners[i] = -1;
     if (!comm_calls_open(c)) {

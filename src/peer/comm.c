@@ -276,6 +276,8 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
                    .dial = comm_io_dial,
                    .close = comm_io_close,
                    .dial_master = comm_io_dial_master,
+                   .may_exchange = comm_exchange_may,
+                   .exchange = comm_exchange_pages,
                    .round_trip = comm_io_round_trip},
         .events = {.user = c,
                    .to_master = comm_master_send,
@@ -318,6 +320,7 @@ static void release(pcclComm_t *c)
     free(c->left.sync);
     c->left = (struct comm_left){.sync = NULL};
     shared_region_free(&c->io.region);
+    comm_exchange_close(&c->exchange);
     progress_close(c);
     io_loop_close(&c->background.loop);
     if (c->master.poll_fd >= 0) close(c->master.poll_fd);
@@ -522,6 +525,7 @@ void comm_abandon(pcclComm_t *c)
         }
         secure_close(c->master.secure);
         if (c->io.region.memory && c->io.region.fd >= 0) close(c->io.region.fd);
+        comm_exchange_close(&c->exchange);
         progress_close(c);
         io_loop_close(&c->background.loop);
         close(c->master.poll_fd);

@@ -126,6 +126,16 @@ enum samples_state {
     SAMPLES_LOST, /* nobody reads reports, or tells anything, any more */
 };
 
+/* Exchanges pages: comm_exchange.c. */
+struct exchange {
+    bool tried;
+    int fd, pages_fd; /* userfaultfd, and the list of this process's pages */
+    uint8_t *memory, *window; /* NULL: there is no exchange here */
+    /* Buffers whose pages were refused. */
+    uintptr_t refused[64];
+    uint32_t refusals;
+};
+
 /* The samples of a step, for threads that must not wait (comm_samples.c). */
 struct comm_samples {
     pthread_mutex_t lock; /* of what follows */
@@ -168,6 +178,7 @@ struct pcclComm_t {
 
     struct session *session; /* NULL: not connected */
     struct progress progress;
+    struct exchange exchange;
     struct comm_calls calls;
     struct comm_left left;
     struct comm_save *save; /* under way, or not awaited; NULL: none */
@@ -362,6 +373,12 @@ void comm_master_send(void *comm, const struct wire_msg *msg);
 void comm_master_flush(pcclComm_t *c);
 void comm_master_judge(pcclComm_t *c); /* lost if silent too long */
 bool comm_master_read(pcclComm_t *c);  /* true if something came */
+
+/* --- comm_exchange.c: pages of buffers; all locked --- */
+void comm_exchange_init(struct exchange *x);
+void comm_exchange_close(struct exchange *x);
+bool comm_exchange_may(void *comm, const void *bytes, size_t size);
+size_t comm_exchange_pages(void *comm, void *to, void *from, size_t size);
 
 /* --- comm_shm.c: connections through shared memory; all locked --- */
 bool comm_shm_cma_read(void *comm, uint32_t number,

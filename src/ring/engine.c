@@ -1,4 +1,5 @@
 /* engine.c - the life of a data plane, and its views. See engine.h. */
+#include "exchange.h"
 #include "op.h"
 
 #include <stdlib.h>
@@ -10,6 +11,7 @@ bool engine_init(struct engine *e, const struct driver *driver,
     e->out = *events;
     e->cached = PLAN_CACHED;
     e->many = MANY;
+    e->exchange_least = EXCHANGE_LEAST;
     e->single_copy_world = PLAN_SINGLE_COPY_WORLD_MAX;
     op_use_links(e);
     e->tags = calloc(TAGS_MAX, sizeof *e->tags);

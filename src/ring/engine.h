@@ -100,7 +100,10 @@ struct op {
     struct plan plan;
     struct endpoint *eps;
     uint32_t ep_count, eps_left; /* partners; those with transfers left */
-    void *state;     /* of the plan's algorithm; NULL: it has none */
+    void *state; /* of the plan's algorithm; NULL: it has none */
+    /* Rule D18: the caller's buffer, and the block of the pool that r.recvbuf
+     * lies in meanwhile. NULL: r.recvbuf is the caller's. */
+    uint8_t *target, *scratch;
     uint8_t *came;   /* bit sets of the endpoints; NULL: none is large */
     uint64_t *scope; /* copy of r.members */
     size_t *arrays;  /* copy of the four arrays of an all-to-all-v */
@@ -161,6 +164,7 @@ struct engine {
     uint32_t tree_width;        /* 0: TREE_WIDTH; the same on all members */
     uint32_t single_copy_world; /* PLAN_SINGLE_COPY_WORLD_MAX; the same on all
                                    members */
+    size_t exchange_least;      /* EXCHANGE_LEAST */
     uint32_t piece;             /* as in a plan; the same on all members */
     const char *forced[COLL_COUNT]; /* algorithms of PCCL_ALGORITHM, or NULL */
 

@@ -5,6 +5,7 @@
 
 #include "algorithm.h"
 #include "algorithm_table.h"
+#include "exchange.h"
 
 #include "../base/buggify.h"
 #include "../base/scope.h"
@@ -94,6 +95,7 @@ void op_free_run(struct engine *e, struct op *op)
 {
     const struct algorithm *a = op->plan.algorithm;
     if (op->state && a->end) a->end(e, op);
+    exchange_end(e, op);
     pool_give(&e->links.pool, op->state);
     pool_give(&e->links.pool, op->eps);
     pool_give(&e->links.pool, op->came);
@@ -435,6 +437,7 @@ static bool make_plan(struct engine *e, struct op *op)
     op->seq = op_next_sequence(e, op);
     if (!open_endpoints(e, op)) return false;
     const struct algorithm *a = op->plan.algorithm;
+    exchange_begin(e, op);
     if (a->begin && !a->begin(e, op)) return false;
     if (!op_take_sequence(e, op)) return false;
     op->confirm = must_confirm(e, op);

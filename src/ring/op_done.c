@@ -5,6 +5,7 @@
 #include "op.h"
 
 #include "algorithm.h"
+#include "exchange.h"
 
 #include "../../include/pccl.h"
 #include "../base/buggify.h"
@@ -102,6 +103,7 @@ void engine_finish(struct engine *e, struct op *op, int result)
         op->eps[i].link->eager_bytes -= op->eps[i].eager;
     for (uint32_t i = 0; op->rx_bytes >= MEASURE_MIN && i < op->ep_count; i++)
         measure_link(op->eps[i].link, &op->eps[i].speed);
+    if (result == pcclSuccess) exchange_commit(e, op);
     op_free_run(e, op);
     op->result = result;
     op->phase = PHASE_DONE;

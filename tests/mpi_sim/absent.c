@@ -28,6 +28,7 @@ ABSENT(bool, comm_device_built, false, void)
 ABSENT(bool, comm_io_push, false, pcclComm_t *c)
 NOTHING(comm_io_push_to, pcclComm_t *c, uint64_t member)
 NOTHING(progress_init, pcclComm_t *c)
+NOTHING(comm_exchange_init, struct exchange *x)
 NOTHING(progress_changed, pcclComm_t *c)
 NOTHING(progress_launched, pcclComm_t *c)
 ABSENT(enum progress_fast, progress_fast, FAST_NOTHING, pcclComm_t *c,

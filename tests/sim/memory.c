@@ -86,6 +86,37 @@ void memory_free(struct sim_proc *p)
     shared_region_free(&p->area);
 }
 
+/* Rule D18: which buffers, and how much of them, is no choice by the random
+ * numbers of the universe. */
+static bool may_exchange(void *user, const void *bytes, size_t size)
+{
+    const struct sim_proc *p = user;
+    (void)bytes;
+    return (p->uid + size) % 4 > 0;
+}
+
+static size_t exchange(void *user, void *to, void *from, size_t size)
+{
+    const struct sim_proc *p = user;
+    uint8_t *a = to;
+    uint8_t *b = from;
+    size_t done = size * ((p->uid + size / 8) % 3) / 2;
+    for (size_t i = 0; i < done; i++) {
+        uint8_t kept = a[i];
+        a[i] = b[i];
+        b[i] = kept;
+    }
+    if (done < size) memset(a + done, 0x5a, size - done);
+    sim_coverage.exchanged += done > 0;
+    return done;
+}
+
+void memory_exchanges(struct driver *out)
+{
+    out->may_exchange = may_exchange;
+    out->exchange = exchange;
+}
+
 void memory_outputs(struct driver *out)
 {
     out->share = make;

@@ -230,6 +230,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                     .deadline = SIM_DEADLINE,
                                     .now = strange_now(s, &p->clock)};
     if (s->options.share > 0) memory_outputs(&config.driver);
+    memory_exchanges(&config.driver);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->waits.reports = s->options.reports;
     p->session->partial.piece = 64;
@@ -241,6 +242,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     if (s->options.sites) p->session->engine->many = p->uid % 4;
     if (!s->options.lends) p->session->engine->single_copy_world = 0;
     p->session->engine->piece = s->options.piece;
+    if (s->seed % 2 == 0) p->session->engine->exchange_least = 0;
     p->session->engine->tree_width = s->options.tree_width;
     if (s->options.algorithm)
         (void)engine_force(p->session->engine, s->options.algorithm);

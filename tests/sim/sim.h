@@ -66,7 +66,7 @@ enum {
     X(sync_gave_up) X(sync_named) \
     X(sync_cut_names) X(sync_cut_tensors) X(sync_cut_hashes) \
     X(sync_cut_bytes) X(sync_cut_body) X(sync_cut_taker) X(sync_cut_two) \
-    X(shared) X(left) X(share_half) X(share_lost) X(quant_lost) \
+    X(shared) X(exchanged) X(left) X(share_half) X(share_lost) X(quant_lost) \
     X(fast) X(fast_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
     X(improved) X(adopted) X(probe_lost) X(one_way) X(reversed) \
@@ -489,6 +489,7 @@ void fail_taken(const struct sim_op *o);
 
 /* memory.c */
 void memory_outputs(struct driver *out);
+void memory_exchanges(struct driver *out);
 void memory_close(struct sim_proc *p, uint32_t conn);
 void memory_free(struct sim_proc *p);
 bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty);

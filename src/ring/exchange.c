@@ -1,0 +1,49 @@
+/* exchange.c - see exchange.h. Rule D18. */
+#include "exchange.h"
+
+#include "../reduce/stream.h"
+
+#include <string.h>
+
+enum { SMALL_PAGE = 4096, HUGE_PAGE = 2 << 20 };
+
+void exchange_begin(struct engine *e, struct op *op)
+{
+    const struct driver *d = &e->links.driver;
+    size_t size = op_vector_size(op);
+    if (!op_in_place(op) || op->plan.r.world < 2 || op_is_quantized(op)) return;
+    if (size < e->exchange_least || !d->may_exchange) return;
+    if (!d->may_exchange(d->user, op->r.recvbuf, size)) return;
+    /* Pages change places only where both lie alike. */
+    size_t alike = size < HUGE_PAGE ? SMALL_PAGE : HUGE_PAGE;
+    uint8_t *block = pool_take(&e->links.pool, size + alike);
+    if (!block) return;
+    size_t shift = ((uintptr_t)op->r.recvbuf - (uintptr_t)block) & (alike - 1);
+    op->scratch = block;
+    op->target = op->r.recvbuf;
+    op->r.recvbuf = block + shift;
+}
+
+void exchange_commit(const struct engine *e, const struct op *op)
+{
+    const struct driver *d = &e->links.driver;
+    if (!op->target) return;
+    size_t size = op_vector_size(op);
+    uint8_t *from = op->r.recvbuf;
+    uint8_t *to = op->target;
+    size_t done = d->exchange(d->user, to, from, size);
+    PCCL_ASSERT(done <= size);
+    if (op->plan.uncached)
+        stream_copy(to + done, from + done, size - done);
+    else
+        memcpy(to + done, from + done, size - done);
+}
+
+void exchange_end(struct engine *e, struct op *op)
+{
+    if (!op->target) return;
+    pool_give(&e->links.pool, op->scratch);
+    op->r.recvbuf = op->target;
+    op->target = NULL;
+    op->scratch = NULL;
+}
