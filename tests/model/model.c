@@ -72,7 +72,7 @@ static uint64_t hash_of(const struct trace *t)
 {
     uint64_t h = mix(t->message, (uint64_t)t->round << 32 | t->epoch);
     h = mix(h, (uint64_t)t->flag << 32 | t->value);
-    h = mix(h, t->number + t->joins);
+    h = mix(mix(h, t->number + t->joins), t->digest);
     h = mix(h, (uint64_t)t->name_count << 32 | t->id_count);
     h = mix(h, (uint64_t)t->added_count << 32 | t->set_count);
     for (uint32_t i = 0; i < t->name_count; i++) {
@@ -136,9 +136,9 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
 {
     switch ((enum trace_kind)t->kind) {
     case TRACE_TO_MASTER:
-        if (t->message != MESSAGE_OTHER) goes(m, &p->up, t);
         if (t->message == MESSAGE_MEASURED) probe_reported(m, p, t);
         member_sends(m, p, t);
+        if (t->message != MESSAGE_OTHER) goes(m, &p->up, t);
         return;
     case TRACE_AT_MASTER:
         if (m->unsettled) REFUSE(m, "an event at the master has no end");
@@ -185,6 +185,8 @@ const char *model_take(struct model *m, const struct trace *t)
 {
     if (m->wrong) return m->wrong;
     m->now = t->time;
+    if (m->starts) m->began = m->now; /* by its own clock */
+    m->starts = false;
     if (m->ended) REFUSE(m, "an event after the end");
     if (t->kind == TRACE_END) {
         m->ended = true;
@@ -193,7 +195,11 @@ const char *model_take(struct model *m, const struct trace *t)
     if (t->kind == TRACE_SETTLED) {
         m->no_disk = t->flag != 0;
         master_settled(m);
-        probes_settled(m);
+        if (!m->waits) probes_settled(m);
+        return m->wrong;
+    }
+    if (t->kind == TRACE_DIES) {
+        master_dies(m);
         return m->wrong;
     }
     struct process *p = take_process(m, t);

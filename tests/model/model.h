@@ -1,12 +1,13 @@
-/* model.h - rules M, V, R, F, D, T and O2-O4 of src/master/PROTOCOL.md again,
- * written from their text alone, as a checker of traces.
+/* model.h - rules M, V, R, F, D, T, H and O2-O4 of src/master/PROTOCOL.md
+ * again, written from their text alone, as a checker of traces.
  *
  * It keeps the state that the rules speak of, for the master and for each
  * process, and refuses the first event that no rule allows, or that comes
  * though a rule demands another one. It knows no time but deadlines, no bytes
  * but their hashes, no plan of any algorithm. model.c has the channels and the
  * dispatch, model_master.c the master, model_member.c the processes,
- * model_calls.c the operations of all of them together. */
+ * model_heirs.c the next master, model_calls.c the operations of all of them
+ * together. */
 #ifndef MODEL_H
 #define MODEL_H
 

@@ -16,6 +16,10 @@ void master_closes(struct model *m, struct process *p, uint32_t reason)
     const struct group *g = group_of(m, p->group);
     int64_t quiet = m->now - p->heard;
     bool wrong = true; /* OTHER_REASON */
+    if (p->asks) {
+        heirs_refused(m, p);
+        return;
+    }
     switch ((enum trace_reason)reason) {
     case SILENT: /* M8; M1 for a stranger, whom nobody has heard */
         wrong = p->standing != NOBODY && quiet < m->deadline * 3 / 4;

@@ -20,7 +20,7 @@ bool all_voted(const struct model *m, const struct group *g,
     return members > 0;
 }
 
-static bool all_ready(const struct model *m, const struct group *g)
+bool all_ready(const struct model *m, const struct group *g)
 {
     for (uint32_t i = 0; i < g->next.count; i++) {
         const struct process *p = NULL;
@@ -89,6 +89,10 @@ static void vote(struct model *m, struct process *p, uint32_t kind)
 void master_takes(struct model *m, struct process *p, const struct trace *t)
 {
     p->heard = m->now;
+    if (t->message == MESSAGE_RESUME) {
+        heirs_ask(m, p, t);
+        return;
+    }
     if (t->message == MESSAGE_OTHER || t->message == MESSAGE_MEASURED) return;
     if (t->message == MESSAGE_HELLO) {
         if (p->standing != NOBODY) REFUSE(m, "M1: HELLO twice");
@@ -164,8 +168,9 @@ static void answer(struct model *m, const struct group *g, struct process *p,
     bool all = all_voted(m, kind == OPTIMIZE ? g : NULL, (enum trace_vote)kind);
     uint32_t right = kind != PENDING || count_of(m, REGISTERED) > 0;
     p->voted[kind] = false;
-    p->answers[kind] = true;
+    p->answers[kind] = all || t->value == REFUSED;
     if (t->value != REFUSED) {
+        if (heirs_answered(m, t)) return;
         if (!all) REFUSE(m, "V2: an answer before all have voted");
         if (t->value != right)
             REFUSE(m, "V3: the answer is %u, not %u", t->value, right);
@@ -252,6 +257,7 @@ static void admit(struct model *m)
 /* Rule M2: nobody is left. */
 static void no_view(struct model *m, struct group *g)
 {
+    heirs_forget(m, g);
     g->view.count = g->epoch = 0;
     for (uint32_t i = 0; i < m->process_end; i++) {
         struct process *p = m->processes[i];
@@ -354,6 +360,7 @@ static bool may_install(const struct model *m, const struct group *g)
 /* The view is in force. */
 static void installed(struct model *m, struct group *g)
 {
+    heirs_will(m, g);
     for (uint32_t i = 0; i < m->process_end; i++) {
         struct process *p = m->processes[i];
         if (!p || p->group != g->number) continue;
@@ -413,7 +420,18 @@ static void flush(struct model *m, struct group *g, struct process *p,
 
 void master_gives(struct model *m, struct process *p, const struct trace *t)
 {
-    bool stranger = p->standing == NOBODY && t->message == MESSAGE_EVICT;
+    bool stranger =
+        (p->standing == NOBODY || p->asks) && t->message == MESSAGE_EVICT;
+    if (t->message == MESSAGE_RESUMED) {
+        heirs_resumed(m, p, t);
+        return;
+    }
+    if (p->inherits) {
+        heirs_letter(m, p, t);
+        return;
+    }
+    if (t->message != MESSAGE_WELCOME && t->message != MESSAGE_EVICT)
+        heirs_take_over(m);
     if (!stranger &&
         (p->standing == OUT || p->standing == NOBODY || p->standing == DEAD)) {
         REFUSE(m, "message %u to a process that is out", t->message);
@@ -424,6 +442,8 @@ void master_gives(struct model *m, struct process *p, const struct trace *t)
     case MESSAGE_WELCOME:
         if (p->standing != STRANGER || t->number <= m->id_last)
             REFUSE(m, "M1: an id that is not new");
+        heirs_term(m, t->digest);
+        m->grace = (int64_t)t->flag * 1000000;
         p->id = m->id_last = t->number;
         p->standing = REGISTERED;
         return;
@@ -478,6 +498,11 @@ void master_loses(struct model *m, struct process *p)
 {
     struct group *g = group_of(m, p->group);
     bool member = p->standing == MEMBER;
+    if (p->asks || p->standing == HEIR) { /* it may come again */
+        p->asks = false;
+        return;
+    }
+    p->inherits = false;
     if (p->standing == DEAD || p->standing == OUT)
         REFUSE(m, "M6: a connection ends twice");
     if (member && p->leaving && find_id(&g->view, p->id) == g->view.count)
@@ -527,6 +552,7 @@ static void settle_group(struct model *m, struct group *g)
 /* Everything that depends on more than one peer is decided at once. */
 void master_settled(struct model *m)
 {
+    if (heirs_settled(m)) return;
     for (uint32_t i = 0; i < GROUPS && !m->wrong; i++)
         if (m->groups[i].used) settle_group(m, &m->groups[i]);
     /* A group without anybody has its update behind it at once. */

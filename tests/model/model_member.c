@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void gone(struct process *p)
+void member_gone(struct process *p)
 {
     p->state = GONE;
     p->due = MESSAGE_OTHER;
@@ -158,34 +158,6 @@ static void launch(struct model *m, struct process *p, const struct trace *t)
     if (!o->over && !o->queued) start(m, p, o);
 }
 
-/* Rules T1 to T3. */
-static void notify(struct process *p, uint32_t loss)
-{
-    if (p->loss_count > 0 && p->losses[0].number <= loss)
-        p->notified_traits = 0;
-    while (p->loss_count > 0 && p->losses[0].number <= loss) {
-        const struct pending *l = &p->losses[0];
-        struct ids left = {0};
-        for (uint32_t i = 0; i < p->notified.count; i++)
-            if (find_id(&l->removed, p->notified.of[i]) == l->removed.count)
-                left.of[left.count++] = p->notified.of[i];
-        p->notified = left;
-        p->notified_epoch = l->epoch;
-        p->notified_traits |= l->traits;
-        p->loss_count--;
-        memmove(&p->losses[0], &p->losses[1],
-                p->loss_count * sizeof p->losses[0]);
-    }
-}
-
-static void notify_all(struct process *p)
-{
-    p->notified = p->view;
-    p->notified_epoch = p->epoch;
-    p->notified_traits = 0;
-    p->loss_count = 0;
-}
-
 /* The program takes a result. t->joins: of an operation without a launch. */
 static void take(struct model *m, struct process *p, const struct trace *t)
 {
@@ -199,7 +171,7 @@ static void take(struct model *m, struct process *p, const struct trace *t)
     bool may_go = p->master_lost || p->state != IN_VIEW;
     if (t->flag == NO_MASTER && (o->outcome == OPEN_END || o->queued)) {
         if (!may_go) REFUSE(m, "M9: the end of a member that is in the view");
-        gone(p);
+        member_gone(p);
         o->used = false;
         return;
     }
@@ -218,7 +190,7 @@ static void take(struct model *m, struct process *p, const struct trace *t)
     if (t->flag == SUCCESS && t->value != o->scope.count)
         REFUSE(m, "C5: %u contributors of %u", t->value, o->scope.count);
     if (t->flag == SUCCESS) call_bytes(m, p, o, t->number);
-    if (o->loss > 0) notify(p, o->loss);
+    if (o->loss > 0) member_notify(p, o->loss);
     if (p->state == IN_VIEW) check_notified(m, p, t);
     o->used = false;
 }
@@ -297,6 +269,10 @@ void member_sends(struct model *m, struct process *p, const struct trace *t)
         p->group = t->flag;
         return;
     }
+    if (t->message == MESSAGE_RESUME) {
+        member_resumes(m, p, t);
+        return;
+    }
     if (p->state == GONE || p->master_lost)
         REFUSE(m, "a message %u of a process that is out", t->message);
     bool answers = t->message == MESSAGE_FLUSHED ||
@@ -332,6 +308,10 @@ void member_sends(struct model *m, struct process *p, const struct trace *t)
             REFUSE(m, "R1: a report while the epoch is closed");
         return;
     case MESSAGE_VOTE:
+        if (t->flag < VOTES && p->speaks && !p->answered[t->flag]) {
+            p->again[t->flag] = p->waits[t->flag] = true;
+            return;
+        }
         if (t->flag >= VOTES || p->waits[t->flag]) REFUSE(m, "V1: votes twice");
         p->waits[t->flag] = true;
         for (uint32_t i = 0; i < CALLS && t->flag != PENDING; i++)
@@ -339,7 +319,7 @@ void member_sends(struct model *m, struct process *p, const struct trace *t)
         return;
     case MESSAGE_LEAVE:
         p->leaves = true;
-        if (p->state == JOINING) gone(p);
+        if (p->state == JOINING) member_gone(p);
         return;
     default:
         return;
@@ -367,11 +347,17 @@ static void takes_proposal(struct model *m, struct process *p,
     p->next_ring = t->flag & WITH_RING;
     p->has_proposal = p->frozen = true;
     p->said_ready = false;
+    p->verdicts = p->passing = 0;
 }
 
 /* Rule F6. */
 static void takes_verdicts(struct process *p, const struct trace *t)
 {
+    if (p->passing > 0) { /* H7: it has had this one */
+        p->passing--;
+        return;
+    }
+    p->verdicts++;
     for (uint32_t i = 0; i < t->name_count; i++) {
         const struct trace_name *n = &t->names[i];
         struct running *o = find_tag(p, n->tag);
@@ -458,7 +444,7 @@ static void takes_install(struct model *m, struct process *p,
     p->epoch = t->round;
     p->has_proposal = p->frozen = false;
     p->seq_count = 0;
-    if (all || p->state == JOINING) notify_all(p);
+    if (all || p->state == JOINING) member_notify_all(p);
     uint32_t kind = t->flag & FOR_OPTIMIZE ? OPTIMIZE : UPDATE;
     if (all && p->waits[kind]) {
         p->answered[kind] = true;
@@ -490,14 +476,20 @@ void member_reads(struct model *m, struct process *p, const struct trace *t)
     switch ((enum trace_message)t->message) {
     case MESSAGE_WELCOME:
         p->id = t->number;
+        p->term = t->digest;
+        p->outlives = t->flag > 0;
+        return;
+    case MESSAGE_RESUMED:
+        member_resumed(m, p, t);
         return;
     case MESSAGE_ANSWER:
         if (t->flag >= VOTES || !p->waits[t->flag]) return;
         p->answered[t->flag] = true;
         p->answer[t->flag] = (uint8_t)t->value;
+        if (t->value != REFUSED) p->had[t->flag] = t->round;
         if (t->value == REFUSED && t->epoch == p->epoch)
             p->refused_epoch = p->epoch;
-        if (t->value != REFUSED && t->flag != PENDING) notify_all(p);
+        if (t->value != REFUSED && t->flag != PENDING) member_notify_all(p);
         return;
     case MESSAGE_FLUSH:
         p->frozen = true;
@@ -533,7 +525,7 @@ void member_reads(struct model *m, struct process *p, const struct trace *t)
         takes_install(m, p, t);
         return;
     case MESSAGE_EVICT:
-        gone(p);
+        member_gone(p);
         return;
     default:
         return;
@@ -554,21 +546,11 @@ static void takes_answer(struct model *m, struct process *p,
     if (p->state == IN_VIEW) check_notified(m, p, t);
 }
 
-/* Rule M9. */
-static void cut(struct process *p)
-{
-    bool waits = p->frozen || p->leaves || p->state != IN_VIEW;
-    for (int i = 0; i < VOTES; i++) waits |= p->waits[i] && !p->answered[i];
-    p->master_lost = true;
-    p->due = MESSAGE_OTHER;
-    if (waits) gone(p);
-}
-
 void member_program(struct model *m, struct process *p, const struct trace *t)
 {
     switch ((enum trace_kind)t->kind) {
     case TRACE_CUT:
-        cut(p);
+        member_cut(p);
         return;
     case TRACE_LAUNCH:
         launch(m, p, t);
@@ -592,7 +574,7 @@ void member_program(struct model *m, struct process *p, const struct trace *t)
     case TRACE_OVER:
         if (p->due != MESSAGE_OTHER && !p->mute && !t->flag)
             REFUSE(m, "R8c: an answer is missing");
-        gone(p);
+        member_gone(p);
         return;
     default:
         REFUSE(m, "an event of kind %u", t->kind);

@@ -27,6 +27,7 @@ bool is_live(const struct process *p, const struct group *g)
 uint32_t live_ranks(struct model *m, const struct group *g)
 {
     uint32_t live = 0;
+    if (g->past) return g->lived;
     for (uint32_t i = 0; i < m->process_end; i++) {
         const struct process *p = m->processes[i];
         if (!is_live(p, g)) continue;

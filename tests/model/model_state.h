@@ -67,7 +67,7 @@ struct sequence {
     uint32_t next;
 };
 
-enum standing { NOBODY, STRANGER, REGISTERED, MEMBER, DEAD, OUT };
+enum standing { NOBODY, STRANGER, REGISTERED, MEMBER, DEAD, OUT, HEIR };
 
 struct queue { /* hashes of messages under way */
     uint64_t *of;
@@ -88,6 +88,12 @@ struct process {
     uint64_t probe_with;
     bool probe_due; /* its report */
     bool evicted;
+    bool asks;     /* RESUME is not answered */
+    bool spoke;    /* ... and its second one has come */
+    bool inherits; /* INSTALL of the will */
+    uint32_t asks_epoch, asks_round;
+    uint32_t told[VOTES]; /* numbers of answers that it has had, */
+    uint8_t told_value[VOTES];
     int64_t heard, asked_at;
     struct queue up, down;
     /* As it is. */
@@ -96,6 +102,10 @@ struct process {
     bool mute, frozen, master_lost, leaves, listed;
     bool waits[VOTES], answered[VOTES];
     uint8_t answer[VOTES];
+    bool outlives, resuming, speaks, again[VOTES]; /* rules H2, H6 */
+    uint64_t term;
+    uint32_t had[VOTES];        /* numbers of answers */
+    uint32_t verdicts, passing; /* VERDICTs of the proposal; rule H7 */
     uint8_t due; /* the message that must come next from it, or OTHER */
     uint32_t due_round, round, epoch, refused_epoch;
     uint32_t probe_read; /* the step of the last order, */
@@ -130,6 +140,8 @@ struct listed {
 
 struct group {
     bool used;
+    bool past;      /* as it was when its view was installed, */
+    uint32_t lived; /* with these ranks */
     uint32_t number, epoch, round, traits;
     struct ids view; /* in force; the dead included */
     enum { OPEN, FLUSHING, ASKING, DONATING, PROPOSED } phase;
@@ -169,6 +181,17 @@ struct model {
     bool unsettled; /* this step has begun */
     bool probes;    /* are ordered in it */
     uint32_t views, results;
+    struct group wills[GROUPS];  /* rule H3 */
+    struct group drafts[GROUPS]; /* that the record may have instead */
+    bool stale[GROUPS];          /* of a will: the record may have none */
+    bool waits;                  /* rule H5 */
+    bool starts;                 /* it has died just now */
+    int64_t began, grace;
+    uint64_t term, term_before;
+    struct {
+        uint32_t number, value;
+        bool known;
+    } given[VOTES];     /* the last answers to all */
     struct call *calls; /* open addressing */
     uint32_t call_count, call_room;
     struct {
@@ -197,6 +220,21 @@ void master_settled(struct model *m);
 
 bool all_voted(const struct model *m, const struct group *g,
                enum trace_vote kind);
+
+bool all_ready(const struct model *m, const struct group *g);
+
+/* model_heirs.c: another master. */
+void master_dies(struct model *m);
+void heirs_will(struct model *m, const struct group *g);
+void heirs_forget(struct model *m, const struct group *g);
+void heirs_term(struct model *m, uint64_t term);
+void heirs_ask(struct model *m, struct process *p, const struct trace *t);
+void heirs_resumed(struct model *m, struct process *p, const struct trace *t);
+void heirs_refused(struct model *m, struct process *p);
+void heirs_letter(struct model *m, struct process *p, const struct trace *t);
+void heirs_take_over(struct model *m);
+bool heirs_settled(struct model *m);
+bool heirs_answered(struct model *m, const struct trace *t);
 
 /* model_optimize.c: the probes of a group. */
 void probe_ordered(struct model *m, struct process *p, const struct trace *t);
@@ -234,6 +272,15 @@ void round_blocked(struct group *g, uint32_t rank, const struct trace *t);
 void member_sends(struct model *m, struct process *p, const struct trace *t);
 void member_reads(struct model *m, struct process *p, const struct trace *t);
 void member_program(struct model *m, struct process *p, const struct trace *t);
+
+void member_gone(struct process *p);
+
+/* model_resume.c: what it is told; without a master. */
+void member_notify(struct process *p, uint32_t loss);
+void member_notify_all(struct process *p);
+void member_cut(struct process *p);
+void member_resumes(struct model *m, struct process *p, const struct trace *t);
+void member_resumed(struct model *m, struct process *p, const struct trace *t);
 
 /* model_calls.c: all members of an operation. */
 void call_starts(struct model *m, struct process *p, struct running *o);

@@ -49,6 +49,7 @@ static const struct {
     {TRACE_LOST, 0, 1u << REMOVED,
      "nobody has noticed yet: rounds need not be over at the end"},
     {TRACE_CUT, 0, 1u << REMOVED, "the process has not noticed"},
+    {TRACE_DIES, 0, 1u << TWICE, "the next one dies before it says anything"},
     {TRACE_TO_MASTER, MESSAGE_LEAVE, 1u << TWICE | 1u << PAIR_TWICE,
      "M7: it leaves already"},
     {TRACE_TO_MASTER, MESSAGE_FLUSHED, 1u << PAIR_CHANGED,
@@ -131,8 +132,9 @@ static void pair_up(void)
 static bool change(struct trace *t, struct trace_name *names)
 {
     if (t->kind == TRACE_SETTLED || t->kind == TRACE_END ||
-        t->kind == TRACE_OVER || t->kind == TRACE_CUT ||
-        t->kind == TRACE_LOST || t->message == MESSAGE_EVICT)
+        t->kind == TRACE_DIES || t->kind == TRACE_OVER ||
+        t->kind == TRACE_CUT || t->kind == TRACE_LOST ||
+        t->message == MESSAGE_EVICT)
         return false;
     bool sent = t->kind <= TRACE_AT_PROCESS;
     if (sent && t->message == MESSAGE_OTHER) return false;
@@ -156,6 +158,10 @@ static bool change(struct trace *t, struct trace_name *names)
         t->flag = t->flag == UPDATE ? PENDING : UPDATE;
     } else if (sent && t->message == MESSAGE_ANSWER) {
         t->value ^= 1;
+    } else if (sent && t->message == MESSAGE_RESUME) {
+        t->epoch++;
+    } else if (sent && t->message == MESSAGE_RESUMED) {
+        t->digest--; /* H1 */
     } else if (sent && t->message == MESSAGE_WELCOME) {
         t->number += 1000;
     } else if (sent && t->round > 0) {
@@ -339,6 +345,12 @@ int main(void)
          .odd_vote = true,
          .variant_resync = true,
          .steps = 4000},
+        {.procs = 3,
+         .quorum = 3,
+         .groups = 1,
+         .crash = 300,
+         .masters = 250,
+         .steps = 5000},
     };
     witness_tap = keep;
     int wrong = 0;

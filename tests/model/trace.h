@@ -27,6 +27,7 @@ enum trace_kind {
     TRACE_VIEW,       /* a process has another view in force */
     TRACE_FRAME,      /* a frame of an operation has arrived as a whole */
     TRACE_OVER,       /* a process ends, or is killed */
+    TRACE_DIES,       /* the master; another one takes its place */
     TRACE_END,        /* of the universe */
     TRACE_KIND_COUNT,
 };
@@ -56,6 +57,8 @@ enum trace_message {
     MESSAGE_SYNCED, /* ... which is over for it */
     MESSAGE_PROBE,
     MESSAGE_MEASURED, /* a probe */
+    MESSAGE_RESUME,
+    MESSAGE_RESUMED,
     MESSAGE_COUNT,
 };
 
@@ -116,7 +119,7 @@ struct trace {
     /* HELLO: group. VOTE, ANSWER: enum trace_vote. SUSPECT, REFRESH: cause.
      * PROPOSE, INSTALL: see above. LAUNCH: enum trace_call. RESULT (event):
      * enum trace_outcome. CLOSED: reason. PROBE: it is to report. MEASURED: it
-     * could not be made. */
+     * could not be made. WELCOME: the grace in ms. RESUMED: INSTALL follows. */
     uint32_t flag;
     /* HELLO: hint. ANSWER: the answer. FLUSHED, INSTALL: traits. RESULT
      * (event): contributors. LAUNCH, ANSWER (event): traits notified of. */
@@ -125,10 +128,11 @@ struct trace {
     bool joins;    /* HELLO: not a founder */
     /* WELCOME: id. ANSWER (event): the answer. RESULT: hash of the bytes.
      * LAUNCH: hash of the arguments. FRAME: the sender. PROBE, MEASURED: the
-     * other end. */
+     * other end. RESUME, RESUMED: id. */
     uint64_t number;
-    uint64_t digest; /* FRAME */
-    /* LAUNCH: [0] scope and tag; RESULT (event): the tag. FRAME: [0]. */
+    uint64_t digest; /* FRAME. WELCOME, RESUME, RESUMED: the term */
+    /* LAUNCH: [0] scope and tag; RESULT (event): the tag. FRAME: [0]. RESUME:
+     * by kind of vote, seq and state: number and value of the last answer. */
     uint32_t name_count;
     const struct trace_name *names;
     /* FLUSH: the dead. PROPOSE: the removed. READY: failed links. LAUNCH: the

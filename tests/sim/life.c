@@ -47,8 +47,7 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     SIM_CHECK(s, s->oracle && (s->election || s->options.masters > 0),
               "no memory");
     /* The model of the rules knows no lack of memory, nor of members. */
-    bool modelled = !s->options.scarce && s->options.minimum == 0 &&
-                    s->options.masters == 0;
+    bool modelled = !s->options.scarce && s->options.minimum == 0;
     s->witness = modelled ? witness_new(s) : NULL;
     sim_master_start(s);
     for (uint32_t i = 0; i < options->procs; i++)

@@ -2,6 +2,7 @@
  * (rules H). */
 #include "faults.h"
 #include "sim.h"
+#include "witness.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ void sim_master_dies(struct sim *s)
     uint32_t turn = sim_turn;
     sim_turn = 0;
     sim_coverage.masters++;
+    witness_dies(s);
     sim_coverage.masters_again += s->master->succession.waits;
     SIM_TRACE(s, "the master of term %llu dies",
               (unsigned long long)s->master->succession.term);
@@ -88,6 +90,7 @@ bool sim_dial_again(struct sim *s, struct sim_proc *p)
     if (s->master_down_until > s->now) return true; /* refused */
     p->rx.count = p->rx.first = 0;
     p->control = sim_stream_new(s, true);
+    s->streams[p->control].joins = p->uid;
     s->streams[p->control].end[0] = (struct net_end){(int)(p - s->procs), 0};
     sim_master_accept(s, p->control);
     session_resume(p->session);

@@ -115,18 +115,19 @@ static uint32_t view_flags(const struct wire_msg *m)
 }
 
 static const uint8_t types[WIRE_TYPE_COUNT] = {
-    [WIRE_HELLO] = MESSAGE_HELLO,      [WIRE_VOTE] = MESSAGE_VOTE,
-    [WIRE_SUSPECT] = MESSAGE_SUSPECT,  [WIRE_REFRESH] = MESSAGE_REFRESH,
-    [WIRE_FLUSHED] = MESSAGE_FLUSHED,  [WIRE_REPLY] = MESSAGE_REPLY,
-    [WIRE_READY] = MESSAGE_READY,      [WIRE_LEAVE] = MESSAGE_LEAVE,
-    [WIRE_SYNC] = MESSAGE_SYNC,        [WIRE_BLOCKED] = MESSAGE_BLOCKED,
-    [WIRE_RESULT] = MESSAGE_RESULT,    [WIRE_WELCOME] = MESSAGE_WELCOME,
-    [WIRE_EVICT] = MESSAGE_EVICT,      [WIRE_ANSWER] = MESSAGE_ANSWER,
-    [WIRE_FLUSH] = MESSAGE_FLUSH,      [WIRE_QUERY] = MESSAGE_QUERY,
-    [WIRE_DONATE] = MESSAGE_DONATE,    [WIRE_PROPOSE] = MESSAGE_PROPOSE,
-    [WIRE_VERDICT] = MESSAGE_VERDICT,  [WIRE_INSTALL] = MESSAGE_INSTALL,
-    [WIRE_STATE] = MESSAGE_SYNCED,     [WIRE_PROBE] = MESSAGE_PROBE,
-    [WIRE_MEASURED] = MESSAGE_MEASURED};
+    [WIRE_HELLO] = MESSAGE_HELLO,       [WIRE_VOTE] = MESSAGE_VOTE,
+    [WIRE_SUSPECT] = MESSAGE_SUSPECT,   [WIRE_REFRESH] = MESSAGE_REFRESH,
+    [WIRE_FLUSHED] = MESSAGE_FLUSHED,   [WIRE_REPLY] = MESSAGE_REPLY,
+    [WIRE_READY] = MESSAGE_READY,       [WIRE_LEAVE] = MESSAGE_LEAVE,
+    [WIRE_SYNC] = MESSAGE_SYNC,         [WIRE_BLOCKED] = MESSAGE_BLOCKED,
+    [WIRE_RESULT] = MESSAGE_RESULT,     [WIRE_WELCOME] = MESSAGE_WELCOME,
+    [WIRE_EVICT] = MESSAGE_EVICT,       [WIRE_ANSWER] = MESSAGE_ANSWER,
+    [WIRE_FLUSH] = MESSAGE_FLUSH,       [WIRE_QUERY] = MESSAGE_QUERY,
+    [WIRE_DONATE] = MESSAGE_DONATE,     [WIRE_PROPOSE] = MESSAGE_PROPOSE,
+    [WIRE_VERDICT] = MESSAGE_VERDICT,   [WIRE_INSTALL] = MESSAGE_INSTALL,
+    [WIRE_STATE] = MESSAGE_SYNCED,      [WIRE_PROBE] = MESSAGE_PROBE,
+    [WIRE_MEASURED] = MESSAGE_MEASURED, [WIRE_RESUME] = MESSAGE_RESUME,
+    [WIRE_RESUMED] = MESSAGE_RESUMED};
 
 static void write_fields(struct written *w, const struct wire_msg *m)
 {
@@ -139,6 +140,18 @@ static void write_fields(struct written *w, const struct wire_msg *m)
         return;
     case WIRE_WELCOME:
         t->number = m->welcome.id;
+        t->digest = m->welcome.term;
+        t->flag = m->welcome.grace_ms;
+        return;
+    case WIRE_RESUME:
+    case WIRE_RESUMED:
+        t->number = m->resume.id;
+        t->digest = m->resume.term;
+        t->flag = m->resume.installs;
+        for (uint32_t i = 0; m->type == WIRE_RESUME && i < VOTES; i++)
+            w->names[i] = (struct trace_name){.seq = m->resume.answered[i],
+                                              .state = m->resume.answer[i]};
+        if (m->type == WIRE_RESUME) t->name_count = VOTES;
         return;
     case WIRE_VOTE:
     case WIRE_ANSWER:
@@ -260,7 +273,13 @@ static void event(struct sim *s, enum trace_kind kind, uint32_t uid,
                   uint32_t flag)
 {
     struct trace t = {.kind = (uint8_t)kind, .process = uid, .flag = flag};
-    if (s->witness && (uid > 0 || kind == TRACE_SETTLED)) tell(s, &t);
+    bool known = uid > 0 || kind == TRACE_SETTLED || kind == TRACE_DIES;
+    if (s->witness && known) tell(s, &t);
+}
+
+void witness_dies(struct sim *s)
+{
+    event(s, TRACE_DIES, 0, 0);
 }
 
 void witness_settled(struct sim *s)

@@ -31,6 +31,7 @@ void witness_at_master(struct sim *s, uint32_t link, const struct wire_msg *m);
 void witness_to_proc(struct sim *s, uint32_t link, const struct wire_msg *m);
 void witness_at_proc(const struct sim_proc *p, const struct wire_msg *m);
 void witness_settled(struct sim *s);
+void witness_dies(struct sim *s); /* the master */
 void witness_lost(struct sim *s, uint32_t link);
 void witness_closed(struct sim *s, uint32_t link, const char *reason);
 void witness_cut(const struct sim_proc *p);
