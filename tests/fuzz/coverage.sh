@@ -20,7 +20,7 @@ done
 # shared state; the coordinator's words, and those to the coordinator; the
 # launcher; checkpoints.
 files='
-base/cursor.h base/wire.c
+base/cursor.h base/wire.c base/wire_resume.c
 link/channel.h link/conn.c link/conn_receive.c link/conn_send.c link/frame.c
 link/link.c link/links.c link/probe.c link/region.c link/unexpected.c
 ring/allreduce_single_copy.c ring/fast_path.c ring/op_done.c ring/op_frame.c
@@ -28,13 +28,13 @@ ring/op_receive.c ring/op_send.c ring/result_cache.c ring/flush.c
 message/message.c message/message_receive.c message/message_rndv.c
 message/message_send.c
 elastic/session.c elastic/session_launch.c elastic/session_optimize.c
-elastic/session_samples.c elastic/session_sync.c elastic/session_verdict.c
+elastic/session_resume.c elastic/session_samples.c elastic/session_sync.c elastic/session_verdict.c
 elastic/session_view.c elastic/session_waits.c
 elastic/state.c elastic/state_list.c elastic/state_plan.c elastic/view.c
 master/blocked.c master/crossed.c master/deadlock.c master/dispute.c
 master/dispute_text.c master/edges.c
 master/limits.c master/master.c master/round.c master/round_ops.c
-master/round_view.c master/silence.c master/state_vote.c
+master/round_view.c master/silence.c master/state_vote.c master/succession.c
 master/told.c master/master_status.c master/run_status.c
 master/run_status_json.c master/run_metrics.c master/stall.c
 master/stall_ask.c master/stall_text.c master/wait_graph.c master/http_gate.c
@@ -49,7 +49,7 @@ master/journal_read.c master/remember.c
 base/secure.c base/secure_greeting.c base/secure_record.c base/secure_token.c
 base/run_key.c base/run_key_issuer.c base/wire_partial.c
 link/relay.c link/way.c master/relays.c launch/key.c
-elastic/partial.c elastic/partial_move.c elastic/offer.c elastic/prefetch.c
+elastic/partial.c elastic/partial_call.c elastic/partial_move.c elastic/offer.c elastic/prefetch.c
 elastic/session_offer.c elastic/session_partial.c
 master/coverage.c master/coverage_call.c master/coverage_order.c
 master/offers.c master/step_samples.c master/switchboard.c master/master_conn.c

@@ -43,6 +43,23 @@ static void samples(struct member *u, struct fuzz_input *in)
     assert(sum.known && sum.step >= report.step);
 }
 
+/* WELCOME gave the grace that the loss is met with. */
+static void resume(struct member *u, uint8_t bits)
+{
+    struct wire_msg msg = {.type = WIRE_RESUMED};
+    if (bits & 1) {
+        u->s->grace = 2 * PCCL_S;
+        session_master_gone(u->s, "gone");
+    }
+    if (session_may_resume(u->s)) session_resume(u->s);
+    if (!(bits & 2)) return;
+    msg.resume.id = u->s->id;
+    msg.resume.term = u->s->term + 1;
+    msg.resume.grace_ms = bits & 8 ? 0 : 2000;
+    msg.resume.installs = bits & 4;
+    member_tell(u, &msg);
+}
+
 static bool play_outside(struct member *u, const struct tape_record *r)
 {
     struct fuzz_input in = {r->bytes, r->size};
@@ -56,6 +73,9 @@ static bool play_outside(struct member *u, const struct tape_record *r)
         return true;
     case MEMBER_MASTER_GONE:
         session_master_gone(u->s, "gone");
+        return true;
+    case MEMBER_RESUME:
+        resume(u, r->arg);
         return true;
     case MEMBER_SETTLE:
         session_settle(u->s);
@@ -309,11 +329,11 @@ static size_t make_frame(uint64_t *random, uint8_t *to)
 size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
 {
     static const uint8_t often[] = {
-        MEMBER_SAY,     MEMBER_SAY,     MEMBER_SAY,          MEMBER_LAUNCH,
-        MEMBER_FAST,    MEMBER_POLL,    MEMBER_MASTER_SAYS,  MEMBER_MASTER_SAYS,
-        MEMBER_SENT,    MEMBER_GREET,   MEMBER_MEMORY,       MEMBER_RECV,
-        MEMBER_SYNC,    MEMBER_TICK,    MEMBER_TAKE,         MEMBER_REGION,
-        MEMBER_PARTIAL, MEMBER_PARTIAL, MEMBER_PARTIAL_TAKE, MEMBER_OFFER};
+        MEMBER_SAY,     MEMBER_SAY,    MEMBER_SAY,          MEMBER_LAUNCH,
+        MEMBER_FAST,    MEMBER_POLL,   MEMBER_MASTER_SAYS,  MEMBER_MASTER_SAYS,
+        MEMBER_SENT,    MEMBER_GREET,  MEMBER_MEMORY,       MEMBER_RECV,
+        MEMBER_SYNC,    MEMBER_TICK,   MEMBER_TAKE,         MEMBER_REGION,
+        MEMBER_PARTIAL, MEMBER_RESUME, MEMBER_PARTIAL_TAKE, MEMBER_OFFER};
     uint8_t *body = to + TAPE_HEAD;
     if (tape_pick(random, 2)) kind = often[tape_pick(random, sizeof often)];
     uint8_t arg = (uint8_t)tape_pick(random, kind == MEMBER_CONFIG ? 3 : 6);

@@ -59,6 +59,9 @@ enum member_kind {
     MEMBER_OFFER,        /* revision (8), rate (8), share (4), tensors */
     MEMBER_OFFER_END,
     MEMBER_SAMPLES, /* step, count, target (8 each) */
+    MEMBER_RESUME,  /* calls the next coordinator; bits of the argument: 1, the
+                       last one was lost with a grace, 2, RESUMED follows, 4,
+                       which says that INSTALL does */
     MEMBER_KIND_COUNT,
 };
 
