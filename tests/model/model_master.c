@@ -166,7 +166,10 @@ static void answer(struct model *m, const struct group *g, struct process *p,
         return;
     }
     bool all = all_voted(m, kind == OPTIMIZE ? g : NULL, (enum trace_vote)kind);
-    uint32_t right = kind != PENDING || count_of(m, REGISTERED) > 0;
+    uint32_t right =
+        kind != PENDING || count_of(m, REGISTERED) > 0 || too_few(m);
+    if (kind == UPDATE && t->value != REFUSED && too_few(m))
+        REFUSE(m, "M14: an update of too few is answered");
     p->voted[kind] = false;
     p->answers[kind] = all || t->value == REFUSED;
     if (t->value != REFUSED) {
@@ -288,6 +291,8 @@ static void first_proposal(struct model *m, struct group *g,
         REFUSE(m, "R2: PROPOSE while the round is in phase %d", (int)g->phase);
     next_view(m, g, update && g->admits && !g->late, &kept, &added);
     if (kept.count + added.count == 0) no_view(m, g);
+    if (update && !g->admits && !nobody_else(m) && too_few(m))
+        REFUSE(m, "M14: an update of too few begins");
     if (update && !g->admits) admit(m);
     if (update && !nobody_else(m) && !all_voted(m, NULL, UPDATE))
         REFUSE(m, "M3: an update that not all have voted for");
@@ -444,6 +449,7 @@ void master_gives(struct model *m, struct process *p, const struct trace *t)
             REFUSE(m, "M1: an id that is not new");
         heirs_term(m, t->digest);
         m->grace = (int64_t)t->flag * 1000000;
+        m->minimum = t->value;
         p->id = m->id_last = t->number;
         p->standing = REGISTERED;
         return;
@@ -579,7 +585,7 @@ void master_settled(struct model *m)
         p->synced = false;
     }
     m->installs = m->unsettled = false;
-    bool open = all_voted(m, NULL, UPDATE);
+    bool open = all_voted(m, NULL, UPDATE) && !too_few(m);
     for (uint32_t i = 0; i < GROUPS; i++)
         open &= !m->groups[i].used || m->groups[i].phase == OPEN;
     if (open) admit(m);

@@ -110,6 +110,7 @@ static uint8_t meets(struct process *p, struct running *o)
         o->loss = p->losses[0].number;
         return LOST_MEMBER;
     }
+    if (whole && p->notified.count < p->minimum) return TOO_FEW;
     return !p->ring && p->view.count > 1 ? NOT_REACHED : OPEN_END;
 }
 
@@ -478,6 +479,7 @@ void member_reads(struct model *m, struct process *p, const struct trace *t)
         p->id = t->number;
         p->term = t->digest;
         p->outlives = t->flag > 0;
+        p->minimum = t->value;
         return;
     case MESSAGE_RESUMED:
         member_resumed(m, p, t);

@@ -37,6 +37,18 @@ uint32_t live_ranks(struct model *m, const struct group *g)
     return live;
 }
 
+/* Rule M14a: members and newcomers. Who leaves does not count. */
+bool too_few(const struct model *m)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->process_end; i++) {
+        const struct process *p = m->processes[i];
+        count += p && !p->leaving &&
+                 (p->standing == MEMBER || p->standing == REGISTERED);
+    }
+    return m->minimum > 0 && count < m->minimum;
+}
+
 /* Rule F7: members that sit in an update or an optimization have nothing under
  * way, and who leaves has nobody to share it with. */
 bool flush_needed(struct model *m, const struct group *g)

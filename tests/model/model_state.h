@@ -102,6 +102,7 @@ struct process {
     bool mute, frozen, master_lost, leaves, listed;
     bool waits[VOTES], answered[VOTES];
     uint8_t answer[VOTES];
+    uint32_t minimum;
     bool outlives, resuming, speaks, again[VOTES]; /* rules H2, H6 */
     uint64_t term;
     uint32_t had[VOTES];        /* numbers of answers */
@@ -187,6 +188,7 @@ struct model {
     bool waits;                  /* rule H5 */
     bool starts;                 /* it has died just now */
     int64_t began, grace;
+    uint32_t minimum; /* rule M14 */
     uint64_t term, term_before;
     struct {
         uint32_t number, value;
@@ -247,6 +249,7 @@ void probes_settled(struct model *m);
 struct group *group_of(struct model *m, uint32_t number);
 bool is_live(const struct process *p, const struct group *g);
 uint32_t live_ranks(struct model *m, const struct group *g);
+bool too_few(const struct model *m);
 bool flush_needed(struct model *m, const struct group *g);
 void round_begins(struct model *m, struct group *g, const struct trace *t);
 void round_lists(struct model *m, struct group *g, struct process *p,

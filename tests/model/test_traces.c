@@ -351,6 +351,13 @@ int main(void)
          .crash = 300,
          .masters = 250,
          .steps = 5000},
+        {.procs = 2,
+         .quorum = 2,
+         .groups = 1,
+         .minimum = 2,
+         .crash = 900,
+         .join = 300,
+         .steps = 5000},
     };
     witness_tap = keep;
     int wrong = 0;

@@ -86,6 +86,7 @@ enum trace_outcome {
     HAD_TO_FAIL,
     INTERNAL,
     NO_MASTER,
+    TOO_FEW,
 };
 enum trace_call { ALLREDUCE, ALLGATHER, BROADCAST, BARRIER, ALLTOALL };
 enum trace_reason {
@@ -121,8 +122,9 @@ struct trace {
      * enum trace_outcome. CLOSED: reason. PROBE: it is to report. MEASURED: it
      * could not be made. WELCOME: the grace in ms. RESUMED: INSTALL follows. */
     uint32_t flag;
-    /* HELLO: hint. ANSWER: the answer. FLUSHED, INSTALL: traits. RESULT
-     * (event): contributors. LAUNCH, ANSWER (event): traits notified of. */
+    /* HELLO: hint. WELCOME: the minimum of members. ANSWER: the answer.
+     * FLUSHED, INSTALL: traits. RESULT (event): contributors. LAUNCH, ANSWER
+     * (event): traits notified of. */
     uint32_t value;
     uint32_t size; /* LAUNCH, RESULT, ANSWER: of the view notified of */
     bool joins;    /* HELLO: not a founder */

@@ -142,6 +142,7 @@ static void write_fields(struct written *w, const struct wire_msg *m)
         t->number = m->welcome.id;
         t->digest = m->welcome.term;
         t->flag = m->welcome.grace_ms;
+        t->value = m->welcome.minimum;
         return;
     case WIRE_RESUME:
     case WIRE_RESUMED:
@@ -357,6 +358,8 @@ static uint32_t outcome_of(int result)
         return HAD_TO_FAIL;
     case pcclMasterConnectionFailed:
         return NO_MASTER;
+    case pcclTooFewPeers:
+        return TOO_FEW;
     default:
         return INTERNAL;
     }
