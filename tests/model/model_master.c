@@ -509,8 +509,9 @@ void master_loses(struct model *m, struct process *p)
         return;
     }
     p->inherits = false;
-    if (p->standing == DEAD || p->standing == OUT)
-        REFUSE(m, "M6: a connection ends twice");
+    bool out = p->standing == DEAD || p->standing == OUT;
+    if (out && p->resuming) return; /* of RESUME, which has not come */
+    if (out) REFUSE(m, "M6: a connection ends twice");
     if (member && p->leaving && find_id(&g->view, p->id) == g->view.count)
         p->standing = OUT;
     else
