@@ -238,10 +238,11 @@ static size_t read_tensor(struct fuzz_input *in, uint8_t *to, size_t room)
     for (uint32_t i = 0; i < pieces; i++) {
         uint32_t run = fuzz_u32(in);
         uint8_t step = fuzz_u8(in);
-        for (; run > 0 && size < room; run--) {
-            last = (uint8_t)(last + step);
-            to[size++] = last;
-        }
+        size_t count = run < room - size ? run : room - size;
+        for (size_t k = 0; k < count; k++) /* of many at a time */
+            to[size + k] = (uint8_t)(last + step * (k + 1));
+        last = (uint8_t)(last + step * count);
+        size += count;
     }
     return size;
 }
