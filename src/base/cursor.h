@@ -54,7 +54,7 @@ CURSOR_UINT(u64, uint64_t)
 /* Fails on any byte but 0 and 1, so that every flipped bit is detected. */
 static inline void cursor_flag(struct cursor *c, bool *value)
 {
-    uint8_t byte = *value ? 1 : 0;
+    uint8_t byte = !c->in && *value ? 1 : 0;
     cursor_u8(c, &byte);
     if (!c->in) return;
     if (byte > 1) c->failed = true;
