@@ -73,7 +73,7 @@ static void says(uint32_t from, const struct frame *f, const uint8_t *body)
     assert_true(flying[0][from].size + FRAME_SIZE + f->size <= FLYING_MAX);
     frame_encode(f, flying[0][from].bytes + flying[0][from].size);
     flying[0][from].size += FRAME_SIZE;
-    if (f->size > 0)
+    if (body)
         memcpy(flying[0][from].bytes + flying[0][from].size, body, f->size);
     flying[0][from].size += f->size;
     settle();

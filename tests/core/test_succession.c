@@ -299,7 +299,7 @@ static void test_damaged_wills(void **state)
     silent = true;
     for (size_t at = 0; at < size; at++) {
         memcpy(journal, copy, size);
-        journal[at] ^= 1u << at % 8;
+        journal[at] = (uint8_t)(journal[at] ^ 1u << at % 8);
         if (!memory_decode(&memory, journal, size)) continue;
         struct master_config c = config(&memory, MEMBERS);
         struct master *m = calloc(1, sizeof *m);

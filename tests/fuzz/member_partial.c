@@ -295,7 +295,7 @@ static void fill_plan(const struct partial_call *c, struct order *o,
         memcpy(&ids[2 * i + 1], &weight, sizeof weight);
     }
     /* One, more often than not none. */
-    o->sets[0] = gone < 64 ? (uint8_t)(1u << gone % 8) : gone == 255 ? 255 : 0;
+    o->sets[0] = (uint8_t)(gone < 64 ? 1u << gone % 8 : gone == 255 ? 255 : 0);
     if (gone < 250) o->sets[0] &= (uint8_t) ~(1u << o->msg.partial.self);
     o->msg.set_count = 1;
 }
