@@ -71,9 +71,10 @@ class World:
         self.folder = pathlib.Path(folder)
         self.candidates, self.servers = [], []
         self.run = Run(master, member, folder, 60)
+        self.port = int(self.run.addresses[0].rpartition(':')[2])
 
     def candidate(self, place, *more, port=None, journal='journal', env=None):
-        command = [self.master, '--listen', f'{self.run.host}:{port or self.run.port}',
+        command = [self.master, '--listen', f'{self.run.host}:{port or self.port}',
                    '--quorum', '3', '--journal', str(self.folder / journal),
                    '--master-grace', '60', '--elect', place, '--elect-ttl', str(TTL),
                    *more]
@@ -143,7 +144,7 @@ def answers(world):
         wait_none(p)
         fake.recover()
     at = say(p, 'listening on', at)
-    if fake.value() != f'{world.run.host}:{world.run.port}':
+    if fake.value() != world.run.addresses[0]:
         raise Failure(f'the key has {fake.value()}')
     p.process.terminate()
     ended(p, 0)
@@ -343,7 +344,7 @@ def apart(world):
     etcd = Etcd(world.folder)
     world.servers.append(etcd)
     place = f'{etcd.url}/run7'
-    ports = [world.run.port]
+    ports = [world.port]
     with socket.socket() as s:
         s.bind((world.run.host, 0))
         ports.append(s.getsockname()[1])

@@ -492,7 +492,7 @@ def usage(job, _, __):
     state = ('--detach', '--state', str(job.folder / 'x'))
     for words, says in (
             ((*journal, '-n', '2', 'true'), 'only with --detach'),
-            ((*state, *journal[2:], '-n', '2', 'true'), 'with --journal FILE'),
+            ((*state, *journal[2:], '-n', '2', 'true'), 'and --journal FILE'),
             ((*state, *journal, '-hosts', 'localhost,elsewhere', 'true'),
              'elsewhere is another one'),
             ((*state, *journal, '--join', '127.0.0.1:1', 'true'), 'no --join')):
