@@ -30,6 +30,18 @@ void heirs_forget(struct model *m, const struct group *g)
     m->stale[g - m->groups] = true;
 }
 
+/* Its master may die before the end of the group is settled. */
+void heirs_left(struct model *m, const struct process *p)
+{
+    if (p->standing != MEMBER || !p->leaving) return;
+    for (uint32_t i = 0; i < m->process_end; i++) {
+        const struct process *other = m->processes[i];
+        bool stays = other && other != p && other->standing == MEMBER;
+        if (stays && other->group == p->group) return;
+    }
+    heirs_forget(m, group_of(m, p->group));
+}
+
 static bool was_told(const struct model *m, const struct group *g)
 {
     for (uint32_t i = 0; i < m->process_end; i++) {

@@ -491,6 +491,7 @@ void master_gives(struct model *m, struct process *p, const struct trace *t)
         return;
     case MESSAGE_EVICT:
         p->evicted = true;
+        heirs_left(m, p);
         return;
     default:
         REFUSE(m, "message %u of the master", t->message);

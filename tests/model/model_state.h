@@ -229,6 +229,7 @@ bool all_ready(const struct model *m, const struct group *g);
 void master_dies(struct model *m);
 void heirs_will(struct model *m, const struct group *g);
 void heirs_forget(struct model *m, const struct group *g);
+void heirs_left(struct model *m, const struct process *p);
 void heirs_term(struct model *m, uint64_t term);
 void heirs_ask(struct model *m, struct process *p, const struct trace *t);
 void heirs_resumed(struct model *m, struct process *p, const struct trace *t);
