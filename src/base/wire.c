@@ -83,11 +83,12 @@ static const struct wire_shape {
     [WIRE_OFFERS] = {"OFFERS", LIST_MEMBERS, 64 * WIRE_OFFERS_MAX + 128},
     [WIRE_PARTIAL] = {"PARTIAL", LIST_IDS | LIST_SETS,
                       16 * WIRE_PARTS_MAX + WIRE_AVERAGED_MAX / 8 + 512},
-    [WIRE_RESUME] = {"RESUME", 0, 112},
-    [WIRE_RESUMED] = {"RESUMED", 0, 112},
+    [WIRE_RESUME] = {"RESUME", 0, 128},
+    [WIRE_RESUMED] = {"RESUMED", 0, 128},
     [WIRE_KEEP] = {"KEEP", 0, WIRE_KEEP_PART_MAX + 64},
     [WIRE_KEPT] = {"KEPT", 0, 64},
     [WIRE_KEEP_GET] = {"KEEP_GET", 0, 64},
+    [WIRE_CLAIM] = {"CLAIM", 0, 64},
     [WIRE_COVERAGE] = {"COVERAGE", LIST_IDS | LIST_PARTS | LIST_SETS,
                        16 * WIRE_AVERAGED_MAX +
                            WIRE_PARTS_MAX *(40 + WIRE_AVERAGED_MAX / 8) + 512},
@@ -442,6 +443,7 @@ static void (*const fields[WIRE_TYPE_COUNT])(struct cursor *,
     [WIRE_RELAY] = relay_field,         [WIRE_RESUME] = wire_resume_field,
     [WIRE_RESUMED] = wire_resume_field, [WIRE_KEEP] = wire_keep_field,
     [WIRE_KEPT] = wire_keep_field,      [WIRE_KEEP_GET] = wire_keep_field,
+    [WIRE_CLAIM] = wire_keep_field,
 };
 
 static void wire_fields(struct cursor *c, struct wire_msg *m)

@@ -114,6 +114,8 @@ enum wire_type {
     WIRE_KEPT,    /* peer -> master: it keeps that record; master -> peer: the
                      record counts */
     WIRE_KEEP_GET, /* master -> member: send me yours */
+    WIRE_CLAIM,    /* master -> member: obey nobody of a lower term; back: it
+                      does */
     WIRE_TYPE_COUNT,
 };
 
@@ -300,7 +302,8 @@ struct wire_msg {
              * answer, or ANSWER_UNKNOWN to those that came later. */
             uint32_t answered[VOTE_KIND_COUNT];
             uint8_t answer[VOTE_KIND_COUNT];
-            uint64_t term; /* the highest seen; RESUMED: of this master */
+            uint64_t term;    /* the highest seen; RESUMED: of this master */
+            uint64_t claimed; /* the term that it has been claimed with, or 0 */
             /* RESUMED: INSTALL of the sender's proposal follows. */
             bool installs;
             uint32_t grace_ms;
@@ -309,7 +312,8 @@ struct wire_msg {
         } resume;
         struct {
             struct wire_record_name name;
-            uint32_t total, offset, size; /* bytes; in KEEP alone */
+            uint32_t total, offset, size; /* bytes; in KEEP alone. CLAIM has
+                                             the term alone */
             const uint8_t *bytes;         /* borrowed */
         } keep;
         struct {

@@ -40,6 +40,7 @@ void wire_resume_field(struct cursor *c, struct wire_msg *m)
         cursor_u8(c, &m->resume.answer[i]);
     }
     cursor_u64(c, &m->resume.term);
+    cursor_u64(c, &m->resume.claimed);
     cursor_flag(c, &m->resume.installs);
     cursor_u32(c, &m->resume.grace_ms);
     cursor_u64(c, &m->resume.kept.term);
@@ -51,6 +52,7 @@ void wire_keep_field(struct cursor *c, struct wire_msg *m)
 {
     uint32_t size = m->keep.size;
     cursor_u64(c, &m->keep.name.term);
+    if (m->type == WIRE_CLAIM) return;
     cursor_u64(c, &m->keep.name.seq);
     if (m->type != WIRE_KEEP) return;
     cursor_u32(c, &m->keep.total);

@@ -9,7 +9,7 @@
 void wire_addr_field(struct cursor *c, struct wire_addr *a);
 void wire_welcome_field(struct cursor *c, struct wire_msg *m);
 void wire_resume_field(struct cursor *c, struct wire_msg *m); /* RESUMED too */
-/* KEEP, KEPT, KEEP_GET. */
+/* KEEP, KEPT, KEEP_GET, CLAIM. */
 void wire_keep_field(struct cursor *c, struct wire_msg *m);
 
 /* The later record (rule H10). */

@@ -254,18 +254,22 @@ static void on_welcome(struct session *s, const struct wire_msg *msg)
     if (s->waits.reports) session_heartbeat(s); /* tells the host's name */
 }
 
+/* Rules H1, H13: to who has lost its master. */
+static bool is_of_next(enum wire_type type)
+{
+    return type == WIRE_RESUMED || type == WIRE_EVICT || type == WIRE_KEEP ||
+           type == WIRE_KEPT || type == WIRE_KEEP_GET || type == WIRE_CLAIM;
+}
+
 void session_on_message(struct session *s, const struct wire_msg *msg)
 {
     if (s->state == SESSION_GONE || s->state == SESSION_NEW) return;
-    /* Rules H1, H13: nobody else is listened to. */
-    if (s->master_lost && msg->type != WIRE_RESUMED &&
-        msg->type != WIRE_EVICT && msg->type != WIRE_KEEP &&
-        msg->type != WIRE_KEPT && msg->type != WIRE_KEEP_GET)
-        return;
+    if (s->master_lost && !is_of_next(msg->type)) return;
     switch (msg->type) {
     case WIRE_KEEP:
     case WIRE_KEPT:
     case WIRE_KEEP_GET:
+    case WIRE_CLAIM:
         session_on_record(s, msg);
         break;
     case WIRE_RESUMED:

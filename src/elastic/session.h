@@ -106,6 +106,7 @@ struct session {
     uint32_t verdicts, verdicts_again;
     bool resume_install;                 /* INSTALL of the proposal follows */
     struct session_record kept, keeping; /* whole; while it comes */
+    uint64_t claimed;   /* obeys no master of a lower term (H13) */
     bool partial_again; /* calls of partial all-reduces are sent again */
     uint32_t answered[VOTE_KIND_COUNT]; /* number of the last answer (H6) */
     uint8_t answered_flag[VOTE_KIND_COUNT];
@@ -270,7 +271,7 @@ bool session_scope_lives(const struct session *s, const uint64_t *ids,
 void session_send(struct session *s, const struct wire_msg *msg);
 bool session_outlives_master(struct session *s);
 void session_on_resumed(struct session *s, const struct wire_msg *msg);
-/* KEEP, KEPT, KEEP_GET. */
+/* KEEP, KEPT, KEEP_GET, CLAIM. */
 void session_on_record(struct session *s, const struct wire_msg *msg);
 void session_keep_free(struct session *s);
 /* A view was installed, perhaps by another master. */

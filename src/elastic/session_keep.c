@@ -45,6 +45,7 @@ static void on_keep(struct session *s, const struct wire_msg *msg)
     if (in->size < in->total) return;
     free(s->kept.bytes);
     s->kept = *in;
+    s->claimed = s->kept.name.term;
     *in = (struct session_record){.size = 0};
     say_kept(s);
 }
@@ -59,9 +60,21 @@ static void give(struct session *s)
     }
 }
 
+/* Rule H13. Once for each term: two masters that claim with one term have not
+ * both most of the members. */
+static void on_claim(struct session *s, const struct wire_msg *msg)
+{
+    uint64_t term = msg->keep.name.term;
+    if (term <= s->claimed) return;
+    s->claimed = term;
+    s->out.to_master(s->out.user, msg);
+}
+
 void session_on_record(struct session *s, const struct wire_msg *msg)
 {
-    if (msg->type == WIRE_KEEP) on_keep(s, msg);
+    if (msg->type == WIRE_KEEP && msg->keep.name.term >= s->claimed)
+        on_keep(s, msg);
+    if (msg->type == WIRE_CLAIM) on_claim(s, msg);
     if (msg->type == WIRE_KEEP_GET) give(s);
     if (msg->type == WIRE_KEPT)
         s->kept.counts |= wire_record_same(msg->keep.name, s->kept.name);

@@ -30,6 +30,7 @@ static struct wire_msg what_is_known(const struct session *s)
     msg.resume.id = s->id;
     msg.resume.secret = s->secret;
     msg.resume.term = s->term;
+    msg.resume.claimed = s->claimed;
     msg.resume.kept = s->kept.name;
     msg.resume.counts = s->kept.counts;
     msg.resume.synced = s->sync_done;
@@ -81,13 +82,13 @@ void session_on_resumed(struct session *s, const struct wire_msg *msg)
 {
     if (!s->resuming) return;
     s->resuming = false;
-    /* Rule H1. */
-    if (msg->resume.term <= s->term || msg->resume.term < s->kept.name.term ||
-        msg->resume.id != s->id) {
+    uint64_t term = msg->resume.term;
+    /* Rules H1, H13. */
+    if (term <= s->term || term < s->claimed || msg->resume.id != s->id) {
         session_gone(s, "a coordinator of an earlier term has answered");
         return;
     }
-    s->term = msg->resume.term;
+    s->term = term;
     s->grace = msg->resume.grace_ms * PCCL_MS;
     s->master_lost = false;
     s->resume_until = 0;

@@ -67,7 +67,6 @@ bool coordinators_settle(const struct options *o, const struct address *listen,
                 address_print(listen, text, sizeof text));
         return false;
     }
-    setup->index = (uint32_t)own;
     setup->standby = own > 0;
     for (size_t i = 0; i < o->master_count && !setup->standby; i++) {
         if (i == own || !leads(o, &o->masters[i])) continue;

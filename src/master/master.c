@@ -48,6 +48,7 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_RELAY] = STATE_BIT(CONNECTED),
     [WIRE_RESUME] = STATE_BIT(CONNECTED) | STATE_BIT(MEMBER),
     [WIRE_KEEP] = STATE_BIT(CONNECTED),
+    [WIRE_CLAIM] = STATE_BIT(CONNECTED) | STATE_BIT(MEMBER),
     [WIRE_KEPT] =
         STATE_BIT(CONNECTED) | STATE_BIT(REGISTERED) | STATE_BIT(MEMBER),
 };
@@ -420,14 +421,15 @@ static void on_tick(struct master *m)
 
 pccl_ns master_next_tick(const struct master *m)
 {
-    for (uint32_t i = 0; i < m->link_end; i++) {
+    bool needed = replicas_need_tick(m);
+    for (uint32_t i = 0; i < m->link_end && !needed; i++) {
         enum master_peer_state s = m->peers[i].state;
-        if (s == PEER_FREE || s == PEER_DEAD) continue;
-        pccl_ns ping = m->now + PCCL_TIME_TO_PING(m->deadline);
-        pccl_ns average = coverage_next(m);
-        return average < ping ? average : ping;
+        needed = s != PEER_FREE && s != PEER_DEAD;
     }
-    return PCCL_NEVER;
+    if (!needed) return PCCL_NEVER;
+    pccl_ns ping = m->now + PCCL_TIME_TO_PING(m->deadline);
+    pccl_ns average = coverage_next(m);
+    return average < ping ? average : ping;
 }
 
 static void free_empty_groups(struct master *m)

@@ -152,6 +152,7 @@ struct master_peer {
     uint32_t average_calls;       /* of partial all-reduces, so far */
     struct grant grant;           /* of its token (K13); all zero without */
     struct wire_record_name kept; /* the last record that it keeps (H11) */
+    uint64_t claimed;      /* the term that it has confirmed (H13), or 0 */
     struct wire_msg *held; /* CONNECTED: its HELLO or RESUME, which waits until
                               it is known who has come (H13); or NULL */
     bool held_resume;
@@ -414,7 +415,6 @@ struct master_config {
     pccl_ns grace; /* for the next master (H2), with `remember` or: 0: none */
     bool replicas; /* the members keep what is remembered (H10) */
     bool fenced, standby; /* replicas.h; */
-    uint32_t index;       /* ... below REPLICAS_TERM_STEP */
     /* All coordinators of the run, borrowed for good, or none (H14). */
     const struct wire_addr *masters;
     uint8_t master_count;

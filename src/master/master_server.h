@@ -46,11 +46,10 @@ struct master_server_options {
                             until master_server_close() */
     pccl_ns grace;       /* for the next one (H2); 0: none. Without a journal
                             the members keep what is remembered (H10) */
-    /* All coordinators of the run, and which of them this one is; it begins a
-     * run unless it stands by (H14). None: it is the only one. */
+    /* All coordinators of the run; this one begins a run unless it stands by
+     * (H14). None: it is the only one. */
     uint8_t master_count;
     struct wire_addr masters[WIRE_MASTERS_MAX];
-    uint32_t index;
     bool standby;
     bool anew;   /* whoever started the members of the journal says that none of
                     them is left (H5a) */

@@ -9,11 +9,6 @@
 
 #include "../base/wire.h"
 
-enum {
-    /* Coordinators of one run, whose terms differ in their remainder. */
-    REPLICAS_TERM_STEP = 16,
-};
-
 struct master;
 struct master_memory;
 
@@ -26,16 +21,16 @@ struct replicas_ids {
 enum replicas_phase {
     REPLICAS_OFF,
     REPLICAS_COLLECTS, /* has just begun: members of a run may come */
-    REPLICAS_CLAIMS,   /* most have come: the record has its term (H13) */
+    REPLICAS_CLAIMS,   /* most have come: they shall obey nobody else (H13) */
+    REPLICAS_RENEWS,   /* they do: the record has its term */
     REPLICAS_SERVES,
 };
 
 struct replicas {
     enum replicas_phase phase;
-    bool fenced;    /* others may take over while it lives (H12) */
-    bool standby;   /* begins no run (H14) */
-    bool over;      /* it leads no more (H12): the driver begins another one */
-    uint32_t index; /* of this coordinator among those of the run */
+    bool fenced;  /* others may take over while it lives (H12) */
+    bool standby; /* begins no run (H14) */
+    bool over;    /* it leads no more (H12): the driver begins another one */
     /* The record: the ids of its voters, and what memory.h makes. */
     struct wire_record_name name;
     uint8_t *bytes;
@@ -45,9 +40,10 @@ struct replicas {
     bool told_large;            /* the operator, that no member keeps it */
     struct replicas_ids voters; /* members of the last one that counts */
     struct replicas_ids next;   /* of this one */
-    /* COLLECTS, CLAIMS: */
+    /* Until it serves: */
     pccl_ns began, came; /* since the first event; the first member, or 0 */
     uint64_t term;       /* the highest that any of them has seen */
+    uint64_t claim;      /* the term that they are claimed with */
     uint32_t source;     /* link that sends its record, or MASTER_NO_LINK */
     struct wire_record_name found; /* what has come, or is coming */
     uint8_t *in;
@@ -74,5 +70,7 @@ bool replicas_collect(struct master *m);
 /* Rule H12: it leads no more that has only a smaller part of the run for the
  * grace, or nobody. */
 void replicas_tick(struct master *m);
+/* Also while no connection is there. */
+bool replicas_need_tick(const struct master *m);
 
 #endif

@@ -309,7 +309,6 @@ void succession_init(struct master *m, const struct master_config *config)
     if (config->replicas && config->grace > 0 && !config->memory) {
         m->replicas.fenced = config->fenced;
         m->replicas.standby = config->standby;
-        m->replicas.index = config->index;
         replicas_begin(m);
     }
 }
@@ -435,7 +434,7 @@ void succession_resume(struct master *m, uint32_t link,
     }
     struct master_heir *h = heir_of(s, msg->resume.id);
     /* Rule H1: it is not for this master to end a membership of the run. */
-    bool later = msg->resume.term >= s->term || msg->resume.kept.term > s->term;
+    bool later = msg->resume.term >= s->term || msg->resume.claimed > s->term;
     if (s->grace > 0 && later) {
         const char *old = "has known a later coordinator: this one has an old "
                           "copy of the journal, or one of another run";

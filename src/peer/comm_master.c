@@ -44,6 +44,7 @@ void comm_master_lose(pcclComm_t *c, const char *reason)
     secure_close(m->secure);
     m->secure = NULL;
     m->out_size = 0;
+    if (c->session->resuming) m->turn++; /* rule H14: the next one's */
     session_master_gone(c->session, reason);
 }
 

@@ -84,10 +84,8 @@ void comm_resume_tick(pcclComm_t *c)
     bool late = comm_now() - m->dialed_at > patience;
     if (m->fd >= 0) {
         /* Most members may be with another one. */
-        if (c->session->resuming && has_several(c) && late) {
-            m->turn++;
+        if (c->session->resuming && has_several(c) && late)
             comm_master_lose(c, "the coordinator does not take this one over");
-        }
         return;
     }
     if (!session_may_resume(c->session)) {

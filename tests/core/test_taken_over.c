@@ -1,10 +1,11 @@
 /* test_taken_over.c - a member whose coordinator has died, and the next one
- * comes or does not (rules H1, H2, H6, H8). The coordinator's side:
- * test_succession.
+ * comes or does not (rules H1, H2, H6, H8), and the record that it keeps (H10,
+ * H13). The coordinator's side: test_succession, test_fence.
  */
 #include "said.h"
 
 #include "../../include/pccl.h"
+#include "../../src/base/wire_resume.h"
 #include "../../src/elastic/session.h"
 
 enum { MEMBERS = 3 };
@@ -19,12 +20,26 @@ static void on_send(void *user, const struct wire_msg *m)
     case WIRE_RESUME:
         say("RESUME %u.%u.%u. ", (unsigned)m->resume.id,
             (unsigned)m->resume.secret.word[1], (unsigned)m->resume.term);
+        if (m->resume.claimed > 0)
+            say("claimed %u. ", (unsigned)m->resume.claimed);
         return;
     case WIRE_VOTE:
         say("VOTE %u.%u. ", m->vote.kind, m->round);
         return;
     case WIRE_SYNC:
         say("SYNC%s. ", m->sync.again ? " again" : "");
+        return;
+    case WIRE_KEPT:
+        say("KEPT %u.%u. ", (unsigned)m->keep.name.term,
+            (unsigned)m->keep.name.seq);
+        return;
+    case WIRE_CLAIM:
+        say("CLAIM %u. ", (unsigned)m->keep.name.term);
+        return;
+    case WIRE_KEEP:
+        say("KEEP %u.%u %.*s. ", (unsigned)m->keep.name.term,
+            (unsigned)m->keep.name.seq, (int)m->keep.size,
+            (const char *)m->keep.bytes);
         return;
     case WIRE_HEARTBEAT:
         return;
@@ -214,6 +229,76 @@ static void test_an_earlier_term_is_refused(void **state)
     assert_non_null(strstr(session->reason, "earlier term"));
 }
 
+/* A record of few bytes, in one part. */
+static void keep(uint64_t term, uint64_t seq, const char *text)
+{
+    struct wire_msg msg;
+    uint32_t size = (uint32_t)strlen(text);
+    uint32_t next = wire_record_part(&msg, (struct wire_record_name){term, seq},
+                                     (const uint8_t *)text, size, 0);
+    assert_int_equal(next, size);
+    hear(&msg);
+}
+
+static void test_the_latest_record_is_kept(void **state)
+{
+    (void)state;
+    keep(20, 5, "later");
+    expect("KEPT 20.5. ");
+    keep(20, 4, "earlier");
+    keep(4, 9, "of an earlier term");
+    expect("");
+    struct wire_msg get = {.type = WIRE_KEEP_GET};
+    get.keep.name = (struct wire_record_name){20, 5};
+    hear(&get);
+    expect("KEEP 20.5 later. ");
+    keep(20, 6, "latest");
+    expect("KEPT 20.6. ");
+    hear(&get);
+    expect("KEEP 20.6 latest. ");
+}
+
+static void claim(uint64_t term)
+{
+    struct wire_msg msg = {.type = WIRE_CLAIM};
+    msg.keep.name.term = term;
+    hear(&msg);
+}
+
+/* Whoever has claimed this member may have taken others over since. */
+static void test_a_claim_is_remembered(void **state)
+{
+    (void)state;
+    lose();
+    session_resume(session);
+    said[0] = '\0';
+    claim(20);
+    claim(20);
+    claim(19);
+    expect("CLAIM 20. ");
+    keep(19, 5, "of an earlier term");
+    expect("");
+    session_master_gone(session, "again");
+    session_resume(session);
+    expect("RESUME 10.77.4. claimed 20. ");
+    resumed(19);
+    assert_int_equal(session->state, SESSION_GONE);
+}
+
+/* So does its record, where the claim itself has not come. */
+static void test_a_record_claims(void **state)
+{
+    (void)state;
+    lose();
+    session_resume(session);
+    said[0] = '\0';
+    keep(20, 5, "claimed");
+    claim(20);
+    expect("KEPT 20.5. ");
+    resumed(19);
+    assert_int_equal(session->state, SESSION_GONE);
+}
+
 static void test_the_grace_ends(void **state)
 {
     (void)state;
@@ -304,6 +389,9 @@ int main(void)
         CASE(test_who_has_received_nothing_asks_at_once),
         CASE(test_nobody_else_is_heard_in_the_gap),
         CASE(test_an_earlier_term_is_refused),
+        CASE(test_the_latest_record_is_kept),
+        CASE(test_a_claim_is_remembered),
+        CASE(test_a_record_claims),
         CASE(test_the_grace_ends),
         CASE(test_the_grace_begins_once),
         CASE(test_averages_that_may_be_missed),

@@ -272,7 +272,7 @@ static struct wire_msg example(enum wire_type type)
     m.waits = waits;
     fill_lists(&m);
     if (type == WIRE_RELAY) m.relay.to = UINT64_MAX;
-    if (type >= WIRE_KEEP && type <= WIRE_KEEP_GET) fill_keep(&m);
+    if (type >= WIRE_KEEP && type <= WIRE_CLAIM) fill_keep(&m);
     if (type == WIRE_WAITING) fill_waiting(&m);
     if (type == WIRE_PARTIAL || type == WIRE_COVERAGE) fill_partial(&m);
     return m;

@@ -46,8 +46,9 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     if (s->options.masters == 0) s->election = election_new();
     SIM_CHECK(s, s->oracle && (s->election || s->options.masters > 0),
               "no memory");
-    /* The model of the rules knows no lack of memory. */
-    bool modelled = !s->options.scarce;
+    /* The model of the rules knows no lack of memory, and one record of each
+     * master (H10). */
+    bool modelled = !s->options.scarce && !s->options.replicas;
     s->witness = modelled ? witness_new(s) : NULL;
     sim_master_start(s);
     for (uint32_t i = 0; i < options->procs; i++)

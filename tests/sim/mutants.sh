@@ -363,7 +363,7 @@ stale epoch accepted|ring/op_frame.c|s/^    bool is_old = .*/    bool is_old = f
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
 wrong AVG divisor, flat|ring/fold.c|s/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world + 1)/
 wrong AVG divisor, ring|ring/allreduce_ring.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
-newcomer admitted in mid-operation|master/master.c|s/bool voted = members > 0 && votes_all(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || votes_all(m, VOTE_UPDATE));/
+newcomer admitted in mid-operation|master/admission.c|s/bool voted = members > 0 && votes_all(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || votes_all(m, VOTE_UPDATE));/
 commit though a survivor runs|master/round_ops.c|s/op->commit = op->complete == survivors;/op->commit = op->complete > 0;/
 QUERY skipped|master/round_ops.c|s/op->doubt = op->complete + op->running < survivors;/op->doubt = false;/
 returned does not commit|master/round_ops.c|s/op->commit = op->returned > 0 || /op->commit = /
@@ -792,17 +792,24 @@ who is expelled stays (K15)|master/master.c|s/^        master_drop(m, event->lin
 a question counts as silence (K16)|master/master.c|/case MASTER_GRANTED:/,/return;/s/^.*last_recv = event->now;$//
 a restart amid a decided view (J5)|master/round.c|s/if (g->restart \&\& !g->decided) {/if (g->restart) {/
 who is lost amid a decided view is forgotten (J5)|master/master.c|s/bool decided = p->proposed \&\& g->decided;/bool decided = false;/
-a record counts at once (H11)|master/replicas.c|s/if (2 . count.kept >= k->voters.count) return true;/return true;/
+a record counts at once (H11)|master/replicas.c|s/if (2 . count >= k->voters.count) return true;/return true;/
 an older record is kept (H10)|elastic/session_keep.c|s/if (!wire_record_above(msg->keep.name, s->kept.name)) return;//
-the smaller part goes on (H12)|master/replicas.c|s/return !k->fenced \&\& count.owe == 0;/return count.owe == 0;/
-fewer than half take over (H13)|master/replicas.c|s/return here > members->count \/ 2;/return here > 0;/
-voters are not asked (H13)|master/replicas.c|s/if (good \&\& most_are_here(m, \&voters)) {/if (good) {/
-nobody is claimed (H13)|master/replicas.c|s/k->phase == REPLICAS_CLAIMS \&\& is_claimed(m)/k->phase == REPLICAS_CLAIMS/
-a member counts twice (H13)|master/replicas.c|s/^    drop_former(m, link);//
-any record will do (H13)|master/replicas.c|s/bool current = !wire_record_above(name, k->found);/bool current = k->found.seq > 0;/
-all masters have one term (H13)|master/replicas.c|s/REPLICAS_TERM_STEP + k->index/REPLICAS_TERM_STEP/
-a claim is forgotten (H13)|elastic/session_resume.c|s/ msg->resume.term < s->kept.name.term ||//
-an old master is obeyed (H1)|elastic/session_resume.c|s/msg->resume.term <= s->term ||/false ||/
+the smaller part goes on (H12)|master/replicas.c|s/return !k->fenced \&\& by_all;/return by_all;/
+fewer than half take over (H13)|master/replicas_collect.c|s/members > k->next.count \/ 2;/members > 0;/
+voters are not asked (H13)|master/replicas_collect.c|s/return (k->voters.count == 0 || voters > k->voters.count \/ 2) \&\&/return/
+nobody is claimed (H13)|master/replicas_collect.c|s/most(m, is_claimed)/most(m, is_here)/
+nobody keeps what is claimed (H13)|master/replicas_collect.c|s/most(m, keeps_it)/most(m, is_here)/
+a term is confirmed twice (H13)|elastic/session_keep.c|s/if (term <= s->claimed) return;/if (term < s->claimed) return;/
+a claim is obeyed by nobody (H13)|elastic/session_keep.c|s/ \&\& msg->keep.name.term >= s->claimed)/)/
+a record claims nobody (H13)|elastic/session_keep.c|s/^    s->claimed = s->kept.name.term;//
+a later record is not seen (H13)|master/replicas_collect.c|s/wire_record_above(msg->resume.kept, k->found);/false;/
+the claim of another one is not seen (H13)|master/replicas_collect.c|s/bool over = k->term > k->claim;/bool over = false;/
+who cannot confirm is waited for (H13)|master/replicas_collect.c|s/over |= claimed == k->claim ||/over |=/
+a claim is not named (H13)|master/replicas_collect.c|s/if (claimed > k->term) k->term = claimed;//
+a member counts twice (H13)|master/replicas_collect.c|s/^    drop_former(m, link);//
+any record will do (H13)|master/replicas_collect.c|s/bool current = !wire_record_above(name, k->found);/bool current = k->found.seq > 0;/
+a claim is forgotten (H13)|elastic/session_resume.c|s/ term < s->claimed ||//
+an old master is obeyed (H1)|elastic/session_resume.c|s/term <= s->term ||/false ||/
 an old journal takes over (H1)|master/succession.c|s/if (s->grace > 0 && later) {/if (false) {/
 no will before INSTALL (H3)|master/round.c|s/ || !succession_will(m, group)) return false;/) return false;/
 an update leaves one will (H3)|master/succession.c|s/^    if (!m->groups\[group\].update) return keep_will(m, group);/    return keep_will(m, group);/

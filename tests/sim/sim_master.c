@@ -72,7 +72,7 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
     sim_coverage.resumed_kept +=
         msg->type == WIRE_RESUMED && s->options.replicas;
     sim_coverage.keep_claims +=
-        msg->type == WIRE_KEEP && s->master->replicas.phase == REPLICAS_CLAIMS;
+        msg->type == WIRE_KEEP && s->master->replicas.phase == REPLICAS_RENEWS;
     sim_coverage.resumed_installs +=
         msg->type == WIRE_RESUMED && msg->resume.installs;
     const struct succession *next = &s->master->succession;
@@ -220,8 +220,7 @@ static void step_out(void *user, struct master_event *e)
     enum replicas_phase phase = s->master->replicas.phase;
     master_step(s->master, e);
     bool begins = phase == REPLICAS_COLLECTS &&
-                  s->master->replicas.phase == REPLICAS_SERVES &&
-                  s->master->succession.term < REPLICAS_TERM_STEP;
+                  s->master->replicas.phase == REPLICAS_SERVES;
     if (begins) sim_run_begins(s);
     if (e->type == MASTER_RECEIVED) fetch_judge(s, e->link, e->msg->type);
     election_settled(s);
