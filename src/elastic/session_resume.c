@@ -69,7 +69,8 @@ static void speak(struct session *s)
     }
     session_sync_speak(s);
     session_offer_again(s);
-    s->samples.sent.used = false; /* reported anew */
+    s->samples.sent.used = false;  /* reported anew */
+    s->samples.told.known = false; /* by a master that has no such report */
     if (s->leaving) {
         struct wire_msg leave = {.type = WIRE_LEAVE};
         session_send(s, &leave);

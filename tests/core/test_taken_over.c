@@ -258,6 +258,23 @@ static void test_the_latest_record_is_kept(void **state)
     expect("KEEP 20.6 latest. ");
 }
 
+/* Whoever has reported may not come back; the next one knows none of them. */
+static void test_what_was_told_of_samples_is_forgotten(void **state)
+{
+    (void)state;
+    struct wire_msg m = {.type = WIRE_SAMPLES};
+    m.samples.step = 2;
+    m.samples.count = 55;
+    m.samples.reached = true;
+    hear(&m);
+    assert_int_equal(sample_look(&session->samples).count, 55);
+    lose();
+    session_resume(session);
+    assert_true(sample_look(&session->samples).known);
+    resumed(5);
+    assert_false(sample_look(&session->samples).known);
+}
+
 static void claim(uint64_t term)
 {
     struct wire_msg msg = {.type = WIRE_CLAIM};
@@ -390,6 +407,7 @@ int main(void)
         CASE(test_nobody_else_is_heard_in_the_gap),
         CASE(test_an_earlier_term_is_refused),
         CASE(test_the_latest_record_is_kept),
+        CASE(test_what_was_told_of_samples_is_forgotten),
         CASE(test_a_claim_is_remembered),
         CASE(test_a_record_claims),
         CASE(test_the_grace_ends),
