@@ -22,14 +22,25 @@ void replicas_begin(struct master *m)
     m->replicas.source = MASTER_NO_LINK;
 }
 
-void replicas_end(struct master *m)
+void replicas_void(struct master *m)
 {
     struct replicas *k = &m->replicas;
-    for (uint32_t i = 0; i < m->link_end; i++) replicas_forget(m, i);
     free(k->bytes);
     free(k->in);
     free(k->voters.ids);
     free(k->next.ids);
+    *k = (struct replicas){.phase = REPLICAS_COLLECTS,
+                           .source = MASTER_NO_LINK,
+                           .fenced = k->fenced,
+                           .standby = k->standby,
+                           .began = k->began,
+                           .term = k->term};
+}
+
+void replicas_end(struct master *m)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) replicas_forget(m, i);
+    replicas_void(m);
 }
 
 void replicas_forget(struct master *m, uint32_t link)

@@ -336,7 +336,7 @@ static void give_up(struct master *m, const char *why)
     replicas_tell(m, why);
     for (uint32_t i = 0; i < m->link_end; i++)
         if (m->peers[i].held_resume) master_drop(m, i, why);
-    m->replicas.came = 0;
+    replicas_void(m);
 }
 
 bool replicas_collect(struct master *m)

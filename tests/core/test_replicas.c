@@ -64,18 +64,21 @@ static void kept(uint32_t link)
     step(MASTER_RECEIVED, link, &m);
 }
 
+static void hello(uint32_t link)
+{
+    struct wire_msg m = {.type = WIRE_HELLO};
+    m.hello.self.hint = (int32_t)link;
+    step(MASTER_CONNECTED, link, NULL);
+    step(MASTER_RECEIVED, link, &m);
+}
+
 /* Members 1, 2, 3 in one view, and all keep the record. */
 static int setup(void **state)
 {
     (void)state;
     now = 1;
     begin(false);
-    for (uint32_t i = 0; i < MEMBERS; i++) {
-        struct wire_msg hello = {.type = WIRE_HELLO};
-        hello.hello.self.hint = (int32_t)i;
-        step(MASTER_CONNECTED, i, NULL);
-        step(MASTER_RECEIVED, i, &hello);
-    }
+    for (uint32_t i = 0; i < MEMBERS; i++) hello(i);
     now += DEADLINE * PCCL_MS;
     step(MASTER_TICK, 0, NULL);
     all_are_ready();
@@ -272,6 +275,24 @@ static void test_a_decided_view(void **state)
     assert_non_null(strstr(said, "INSTALL to 1. "));
 }
 
+/* Members were claimed, and died. A run that begins later asks none of them. */
+static void test_what_is_given_up_is_void(void **state)
+{
+    (void)state;
+    (void)teardown(NULL);
+    begin(false);
+    for (uint32_t i = 0; i < 2; i++) back(i);
+    give(0);
+    for (uint32_t i = 0; i < 2; i++) confirm(i, 2);
+    for (uint32_t i = 0; i < 2; i++) step(MASTER_CLOSED, i, NULL);
+    now += 2 * GRACE * PCCL_MS;
+    for (uint32_t i = 0; i < MEMBERS; i++) hello(i);
+    said[0] = '\0';
+    step(MASTER_TICK, 0, NULL);
+    all_are_ready();
+    assert_int_equal(master_count(master, PEER_MEMBER), MEMBERS);
+}
+
 /* A coordinator that nobody is left with leads no more (H12), and asks for a
  * tick to see it. */
 static void test_nobody_is_left(void **state)
@@ -298,6 +319,7 @@ int main(void)
         CASE(test_a_member_counts_once),
         CASE(test_voters),
         CASE(test_a_decided_view),
+        CASE(test_what_is_given_up_is_void),
         CASE(test_nobody_is_left),
     };
     return cmocka_run_group_tests_name("core/replicas", tests, NULL, NULL);

@@ -219,8 +219,9 @@ static void step_out(void *user, struct master_event *e)
     uint32_t before = s->master->round_last;
     enum replicas_phase phase = s->master->replicas.phase;
     master_step(s->master, e);
-    bool begins = phase == REPLICAS_COLLECTS &&
-                  s->master->replicas.phase == REPLICAS_SERVES;
+    bool begins = phase != REPLICAS_OFF && phase != REPLICAS_SERVES &&
+                  s->master->replicas.phase == REPLICAS_SERVES &&
+                  s->master->succession.term == 1;
     if (begins) sim_run_begins(s);
     if (e->type == MASTER_RECEIVED) fetch_judge(s, e->link, e->msg->type);
     election_settled(s);
