@@ -543,9 +543,9 @@ void sim_master_start(struct sim *s)
     SIM_CHECK(s, master_init(s->master, &config), "no memory, or a bad will");
     if (s->options.replicas) {
         /* If it has to begin another run, the oracle knows them apart. */
-        s->master->round_last = s->kept_round + 10 * MEMORY_ROUNDS_SKIPPED;
-        s->master->id_last = s->kept_id + 10 * MEMORY_IDS_SKIPPED;
-        s->master->sync_last = s->kept_stamp + 10 * MEMORY_IDS_SKIPPED;
+        s->master->round_last = s->kept_round + 3 * MEMORY_ROUNDS_SKIPPED;
+        s->master->id_last = s->kept_id + 3 * MEMORY_IDS_SKIPPED;
+        s->master->sync_last = s->kept_stamp + 3 * MEMORY_IDS_SKIPPED;
     }
     switchboard_init(s->board, s->master, &out, &limits);
 }
