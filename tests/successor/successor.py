@@ -17,6 +17,8 @@ standby  of three coordinators the one that leads is killed, again and again, an
        started again, and stands by
 asleep  ... is stopped, and wakes up when another one leads: it is not listened to
 most   most members die with the coordinator, and the rest is told so
+mpi    ranks of an MPI program that pccl-master --join has started; they end while
+       there is no coordinator
 """
 
 import os
@@ -101,6 +103,7 @@ class Run:
         self.stop = self.folder / 'stop'
         self.journal = self.folder / 'journal' if journal else None
         self.members, self.coordinator = [], None
+        self.launcher = []
         # An address that no process gets by itself: the port stays free while
         # the coordinator is dead.
         pid = os.getpid()
@@ -135,7 +138,8 @@ class Run:
                    PCCL_MASTER_PATIENCE=DEADLINE, **more)
         if self.key:
             env['PCCL_TOKEN_FILE'] = str(self.folder / 'token')
-        self.members.append(Process([self.member_program, str(self.stop)], env=env))
+        self.members.append(Process(
+            [*self.launcher, self.member_program, str(self.stop)], env=env))
         return self.members[-1]
 
     def await_registered(self, member):
@@ -329,6 +333,28 @@ def asleep(run):
     run.finish()
 
 
+def mpi(run, count):
+    """Ranks of an MPI program whose launchers join; the last coordinator dies when
+    they end."""
+    run.launcher = [run.master_program, '--join', run.addresses[0]]
+    run.start().wait('pccl-master: listening')
+    for _ in range(3):
+        run.join()
+    first = None
+    while not first:
+        first = next((m for m in run.members if 'step ' in m.text()), None)
+        time.sleep(.01)  # for another process
+    for i in range(count + 1):
+        seen = len(first.lines)
+        run.coordinator.kill()
+        if i == count:
+            run.stop.touch()
+        run.start().wait('', has='3 of 3 members are back')
+        for _ in range(3 if i < count else 0):
+            seen = first.wait('step ', seen) + 1
+    run.finish()
+
+
 def main():
     kind, master, member = sys.argv[1:4]
     kept = kind.startswith('kept-')
@@ -342,6 +368,8 @@ def main():
         try:
             if kind in ('kills', 'key'):
                 kills(run, count)
+            elif kind == 'mpi':
+                mpi(run, count // 2)
             elif kind == 'standby':
                 standby(run, count)
             else:
