@@ -61,4 +61,7 @@ size_t memory_encode(const struct master_memory *memory, uint8_t *out,
 bool memory_decode(struct master_memory *memory, const uint8_t *in,
                    size_t size);
 
+/* Rule J4: past all numbers that may have been given since. */
+void memory_skip(struct master_memory *memory);
+
 #endif

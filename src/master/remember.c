@@ -111,12 +111,21 @@ bool memory_keep(struct master *m)
     return replicas_hold(m, &memory);
 }
 
+void memory_skip(struct master_memory *memory)
+{
+    memory->round += MEMORY_ROUNDS_SKIPPED;
+    memory->id += MEMORY_IDS_SKIPPED;
+    memory->stamp += MEMORY_IDS_SKIPPED;
+}
+
 void memory_take(struct master *m, const struct master_memory *memory)
 {
-    m->round_last = memory->round + MEMORY_ROUNDS_SKIPPED;
-    m->id_last = memory->id + MEMORY_IDS_SKIPPED;
+    struct master_memory next = *memory;
+    memory_skip(&next);
+    m->round_last = next.round;
+    m->id_last = next.id;
     m->key = memory->key;
-    m->sync_last = memory->stamp + MEMORY_IDS_SKIPPED;
+    m->sync_last = next.stamp;
     memcpy(m->records, memory->records, sizeof m->records);
     m->succession.term = memory->term;
     if (memory->term > 0) m->succession.secret = memory->secret;

@@ -287,6 +287,7 @@ static void renew(struct master *m)
     bool good = replicas_read(k, &voters, &memory);
     free(voters.ids);
     PCCL_ASSERT(good);
+    memory_skip(&memory); /* J4: the next one names other rounds, too */
     memory.term = k->claim;
     k->name.seq = k->found.seq;
     if (replicas_begin_record(m, &memory)) k->phase = REPLICAS_RENEWS;

@@ -5,6 +5,7 @@
 #include "founded.h"
 
 #include "../../src/base/wire_resume.h"
+#include "../../src/master/memory.h"
 
 enum { MEMBERS = 3, DEADLINE = 100, GRACE = 6 * DEADLINE };
 
@@ -275,6 +276,29 @@ static void test_a_decided_view(void **state)
     assert_non_null(strstr(said, "INSTALL to 1. "));
 }
 
+static void take_over(void)
+{
+    for (uint32_t i = 0; i < 2; i++) back(i);
+    give(0);
+    for (uint32_t i = 0; i < 2; i++) confirm(i, master->replicas.claim);
+    for (uint32_t i = 0; i < 2; i++) kept(i);
+    assert_int_equal(master->replicas.phase, REPLICAS_SERVES);
+}
+
+/* A member may still be about to say READY for one of the former master's. */
+static void test_no_round_is_named_twice(void **state)
+{
+    (void)state;
+    next();
+    take_over();
+    uint32_t first = master->round_last;
+    uint64_t id = master->id_last;
+    next();
+    take_over();
+    assert_true(master->round_last >= first + MEMORY_ROUNDS_SKIPPED);
+    assert_true(master->id_last >= id + MEMORY_IDS_SKIPPED);
+}
+
 /* Members were claimed, and died. A run that begins later asks none of them. */
 static void test_what_is_given_up_is_void(void **state)
 {
@@ -319,6 +343,7 @@ int main(void)
         CASE(test_a_member_counts_once),
         CASE(test_voters),
         CASE(test_a_decided_view),
+        CASE(test_no_round_is_named_twice),
         CASE(test_what_is_given_up_is_void),
         CASE(test_nobody_is_left),
     };
