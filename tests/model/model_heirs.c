@@ -98,6 +98,7 @@ static void forget_process(struct model *m, struct process *p)
 void master_dies(struct model *m)
 {
     bool told = false;    /* of an update */
+    bool sure = false;    /* that there are heirs */
     bool open = m->waits; /* nobody has come who could tell */
     m->waits = false;
     for (uint32_t i = 0; i < GROUPS; i++) {
@@ -126,11 +127,13 @@ void master_dies(struct model *m)
         }
         *g = next;
         m->waits |= will->used || m->drafts[i].used;
+        sure |= (will->used && !m->stale[i]) || m->drafts[i].used;
     }
     for (uint32_t i = 0; i < m->process_end; i++)
         if (m->processes[i]) forget_process(m, m->processes[i]);
     memset(m->given, 0, sizeof m->given);
     m->founded = m->waits;
+    m->perhaps = m->waits && !sure;
     m->unsettled = m->installs = m->probes = false;
     m->starts = true;
     m->term_before = m->term > m->term_before ? m->term : m->term_before;

@@ -299,6 +299,11 @@ static void first_proposal(struct model *m, struct group *g,
     if (t->flag & FOR_OPTIMIZE && !all_voted(m, g, OPTIMIZE))
         REFUSE(m, "O2: an optimization that not all have voted for");
     next_view(m, g, update && !g->late, &kept, &added);
+    if (m->perhaps && !equals(&added, t->added, t->added_count, true)) {
+        m->founded = false;
+        next_view(m, g, update && !g->late, &kept, &added);
+    }
+    m->perhaps = false;
     g->next = kept;
     for (uint32_t i = 0; i < added.count && g->next.count < WORLD; i++)
         g->next.of[g->next.count++] = added.of[i];

@@ -177,8 +177,9 @@ struct model {
     struct group groups[GROUPS];
     uint64_t id_last;
     bool founded, ended;
-    bool installs;  /* an update, in this step */
-    bool no_disk;   /* it has refused something (J1) */
+    bool perhaps;  /* is founded: its record may have no member any more (H5) */
+    bool installs; /* an update, in this step */
+    bool no_disk;  /* it has refused something (J1) */
     bool unsettled; /* this step has begun */
     bool probes;    /* are ordered in it */
     uint32_t views, results;
