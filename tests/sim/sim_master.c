@@ -517,6 +517,7 @@ void sim_master_start(struct sim *s)
                 .relay = relay_out},
         .grace = s->options.masters > 0 ? SIM_GRACE : 0,
         .replicas = s->options.replicas,
+        .alone = s->options.replicas, /* as the launcher has it (M2d) */
         .secret = {{s->seed * 3, s->seed + 5}},
         .relays = s->options.relays,
         .edges = bandwidth_init(s->edges, s->edges_size, SLOTS_MAX),
