@@ -36,6 +36,12 @@ static const struct {
     {"disagree", 7100050}, /* J1: decided, and the disk refuses; then it left */
     {"lasting", 7160131},  /* R7a: who waits hears, and is not heard */
     {"walls", 7110027},    /* V1: a SYNC that comes twice is one vote */
+    {"masters", 951592},   /* H3: a group ends as its coordinator dies */
+    {"masters", 962362},   /* G4: samples that nobody has any more */
+    {"masters", 973459},   /* H13: members that are claimed, and die */
+    {"masters", 979426},   /* J4: two coordinators name one round */
+    {"masters", 981302},   /* H5: a record without a member */
+    {"masters", 989325},   /* M2d: newcomers are left alone */
 };
 
 #endif
