@@ -101,6 +101,7 @@ bool sim_dial_again(struct sim *s, struct sim_proc *p)
 void sim_run_begins(struct sim *s)
 {
     sim_coverage.keep_begins++;
+    s->run_from = s->master->round_last;
     for (uint32_t i = 0; i < SIM_GROUPS; i++) {
         free(s->checkpoints[i].bytes);
         s->checkpoints[i] = (struct sim_checkpoint){.bytes = NULL};

@@ -517,8 +517,8 @@ no fresh deadline after its sleep (M15)|master/silence.c|/^void silence_slept/,/
 strangers pay for its sleep (M15)|master/silence.c|s/m->peers\[i\].last_recv = m->now;/(void)0;/
 a view that is not kept (J1)|master/round.c|/may_install(m, group) ||/,/!memory_keep(m))/s/!memory_keep(m)/false/
 shared state that is not kept (J1)|master/state_vote.c|s/^    if (!memory_keep(m)) return;.*//
-rounds once more after a restart (J4)|master/remember.c|s/ + MEMORY_ROUNDS_SKIPPED//
-peers once more after a restart (J4)|master/remember.c|s/ + MEMORY_IDS_SKIPPED;/;/
+rounds once more after a restart (J4)|master/remember.c|s/^    memory->round += MEMORY_ROUNDS_SKIPPED;//
+peers once more after a restart (J4)|master/remember.c|s/^    memory->id += MEMORY_IDS_SKIPPED;//
 a sleeper judges (M12)|link/link_patience.c|s/^    if (slept <= tick).*/    return;/
 codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/
 codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/

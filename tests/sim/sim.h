@@ -328,6 +328,7 @@ struct sim {
     uint64_t steps;
     uint32_t slots; /* of procs, that are used */
     struct sim_clock master_clock;
+    uint32_t run_from;   /* rounds of the run that goes on are above it */
     uint32_t kept_round; /* by its journal, or its members; the former has: */
     uint64_t kept_id, kept_stamp;
     uint8_t *journal;

@@ -220,9 +220,11 @@ static void step_out(void *user, struct master_event *e)
     enum replicas_phase phase = s->master->replicas.phase;
     master_step(s->master, e);
     bool begins = phase != REPLICAS_OFF && phase != REPLICAS_SERVES &&
-                  s->master->replicas.phase == REPLICAS_SERVES &&
-                  s->master->succession.term == 1;
-    if (begins) sim_run_begins(s);
+                  s->master->replicas.phase == REPLICAS_SERVES;
+    if (begins && s->master->succession.term == 1) sim_run_begins(s);
+    /* Members of a run that was given up came back, after another one had begun
+     * and ended. The oracle knows one run at a time. */
+    if (begins && s->master->round_last < s->run_from) s->over = true;
     if (e->type == MASTER_RECEIVED) fetch_judge(s, e->link, e->msg->type);
     election_settled(s);
     if (!s->dying) witness_settled(s);
