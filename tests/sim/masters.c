@@ -102,6 +102,7 @@ void sim_run_begins(struct sim *s)
 {
     sim_coverage.keep_begins++;
     s->run_from = s->master->round_last;
+    s->run_ids_from = s->ids_from;
     for (uint32_t i = 0; i < SIM_GROUPS; i++) {
         free(s->checkpoints[i].bytes);
         s->checkpoints[i] = (struct sim_checkpoint){.bytes = NULL};

@@ -328,7 +328,9 @@ struct sim {
     uint64_t steps;
     uint32_t slots; /* of procs, that are used */
     struct sim_clock master_clock;
-    uint32_t run_from;   /* rounds of the run that goes on are above it */
+    /* Rounds, and ids of peers, of the run that goes on are above: */
+    uint32_t run_from;
+    uint64_t run_ids_from, ids_from; /* ... of one that this master begins */
     uint32_t kept_round; /* by its journal, or its members; the former has: */
     uint64_t kept_id, kept_stamp;
     uint8_t *journal;

@@ -548,6 +548,7 @@ void sim_master_start(struct sim *s)
         /* If it has to begin another run, the oracle knows them apart. */
         s->master->round_last = s->kept_round + 3 * MEMORY_ROUNDS_SKIPPED;
         s->master->id_last = s->kept_id + 3 * MEMORY_IDS_SKIPPED;
+        s->ids_from = s->master->id_last;
         s->master->sync_last = s->kept_stamp + 3 * MEMORY_IDS_SKIPPED;
     }
     switchboard_init(s->board, s->master, &out, &limits);
