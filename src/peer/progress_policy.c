@@ -19,7 +19,9 @@ enum { MANY_RANKS = 8 };
  * time with 16 ranks on 2 processors, and half of it with 64 ("many ranks").
  *
  * The fast path: 20 us, in which a partner that is ready answers many times
- * over; oversubscribed 100 us, until each rank has run. A partner that has not
+ * over; oversubscribed 100 us, until each rank has run, and with 8 ranks or
+ * more for each processor as long as an operation: what the call turns into
+ * yields as well, and each of its looks costs more. A partner that has not
  * answered after 64 polls may wait for this very processor, whatever the
  * numbers are, because other programs use the processors too ("Swings of the
  * small figures": 0.27 against 50 us).
@@ -48,7 +50,7 @@ static const struct wait_policy policies[] = {
      .naps = false},
     /* MANY_RANKS or more for each processor */
     {.operation = {4000 * US, 1, 0},
-     .fast = {100 * US, 32, 0},
+     .fast = {4000 * US, 32, 0},
      .message = {100 * US, 32, 0},
      .polls_sockets = false,
      .naps = false},

@@ -130,10 +130,21 @@ static void nap_if_handed_on(struct progress *p, bool handed_on)
     (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
 }
 
+static void ring_written(pcclComm_t *c)
+{
+    struct engine *e = c->session->engine;
+    for (uint32_t left = fast_written(e); left != 0; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        comm_shm_ring(c, fast_conn(e, i), CHANNEL_WANTS_DATA);
+    }
+}
+
 static enum look look_at_fast_path(pcclComm_t *c, struct poll_loop *loop)
 {
     (void)loop;
-    switch (fast_poll(c->session->engine)) {
+    enum fast_status status = fast_poll(c->session->engine);
+    ring_written(c);
+    switch (status) {
     case FAST_DONE:
         return LOOK_DONE;
     case FAST_STRANGE:
@@ -146,12 +157,9 @@ static enum look look_at_fast_path(pcclComm_t *c, struct poll_loop *loop)
 enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
                                  uint64_t view_epoch, struct op **rest)
 {
-    struct engine *e = c->session->engine;
     if (progress_has_owner(c) || !session_fast(c->session, r, view_epoch))
         return FAST_NOTHING;
-    uint32_t number;
-    for (uint32_t i = 0; (number = fast_conn(e, i)) != NO_CONN; i++)
-        comm_shm_ring(c, number, CHANNEL_WANTS_DATA);
+    ring_written(c);
     const struct wait_policy *policy = progress_policy(c);
     struct poll_loop loop = {.policy = &policy->fast,
                              .look = look_at_fast_path,

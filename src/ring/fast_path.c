@@ -2,6 +2,7 @@
 #include "op.h"
 
 #include "algorithm_table.h"
+#include "fast_tree.h"
 
 #include "../base/buggify.h"
 #include "../reduce/reduce.h"
@@ -32,7 +33,8 @@ static bool table_has(const struct engine *e, enum plan_coll coll,
     struct op_request r = {.plan = {.coll = coll, .count = size, .element = 1}};
     struct plan_request p;
     op_plan_request(e, &r, &p);
-    return algorithm_choose(&p)->is_fast;
+    const struct algorithm *a = algorithm_choose(&p);
+    return a->is_fast && (a == &small_tree) == e->fast.tree;
 }
 
 /* Whole-view operations below this size have an algorithm that may be fast. */
@@ -54,12 +56,17 @@ static void find_endpoints(struct engine *e)
 {
     struct fast_path *q = &e->fast;
     q->known = true;
-    q->able = e->ring && e->mesh && !e->links.frozen && e->links.world > 1 &&
-              e->links.world <= FAST_WORLD_MAX;
+    q->tree = !e->mesh;
+    q->able = e->ring && !e->links.frozen && e->links.world > 1 &&
+              (e->mesh || fast_tree_shape(e, &q->plan));
     q->ep_count = 0;
-    for (uint32_t i = 0; i < e->links.world && q->able; i++) {
-        if (i == e->rank) continue;
-        q->able = find_endpoint(e, i, &q->eps[q->ep_count++]);
+    uint32_t partners = q->tree ? 0 : e->links.world - 1;
+    if (q->tree && q->able) partners = plan_partners(&q->plan);
+    q->able &= partners <= FAST_PARTNERS_MAX;
+    for (uint32_t i = 0; i < partners && q->able; i++) {
+        uint32_t rank =
+            q->tree ? plan_partner(&q->plan, i) : i + (i >= e->rank);
+        q->able = find_endpoint(e, rank, &q->eps[q->ep_count++]);
     }
     if (!q->able) return;
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
@@ -91,7 +98,7 @@ static struct cached_result *find_cached(struct engine *e,
     return r && r->room >= size ? r : NULL;
 }
 
-static bool own_fits(struct engine *e, struct fast_path *q, uint32_t size)
+static bool own_fits(struct engine *e, struct fast_path *q, size_t size)
 {
     if (size <= q->own_size) return true;
     pool_give(&e->links.pool, q->own);
@@ -111,7 +118,25 @@ static void divide_up(const struct engine *e, struct fast_path *q,
     for (uint32_t i = 0; i < q->ep_count; i++) {
         uint32_t rank = i < e->rank ? i : i + 1;
         q->eps[i].recvs = !root || r->plan.root == rank ? q->size : 0;
+        q->eps[i].sends = q->sends;
+        q->eps[i].frames = 1;
     }
+}
+
+/* Makes room for what the operation writes. */
+static bool fits(struct engine *e, struct fast_path *q,
+                 const struct op_request *r)
+{
+    if (q->tree)
+        return fast_tree_fits(q, r) && own_fits(e, q, fast_tree_scratch(q));
+    divide_up(e, q, r);
+    for (uint32_t i = 0; i < q->ep_count; i++) {
+        uint8_t *to;
+        if (channel_room(q->eps[i].conn->channel, &to) < FRAME_SIZE + q->sends)
+            return false;
+    }
+    return r->plan.coll != COLL_ALLREDUCE || r->sendbuf != r->recvbuf ||
+           own_fits(e, q, q->size);
 }
 
 static bool may_start(struct engine *e, const struct op_request *r)
@@ -130,15 +155,10 @@ static bool may_start(struct engine *e, const struct op_request *r)
     q->tag = op_tag_entry(e, 0, r->tag);
     q->cached = q->tag ? find_cached(e, q, r->tag, q->result) : NULL;
     if (!q->cached) return false;
-    divide_up(e, q, r);
     for (uint32_t i = 0; i < q->ep_count; i++) {
-        uint8_t *to;
-        if (!endpoint_is_idle(&q->eps[i]) ||
-            channel_room(q->eps[i].conn->channel, &to) < FRAME_SIZE + q->sends)
-            return false;
+        if (!endpoint_is_idle(&q->eps[i])) return false;
     }
-    return coll != COLL_ALLREDUCE || r->sendbuf != r->recvbuf ||
-           own_fits(e, q, q->size);
+    return fits(e, q, r);
 }
 
 /* Usually only the sequence differs from the last header. */
@@ -184,8 +204,10 @@ bool fast_start(struct engine *e, const struct op_request *r)
     struct fast_path *q = &e->fast;
     if (!may_start(e, r)) return false;
     q->r = r;
-    q->left = q->ep_count;
+    q->left = q->tree ? q->plan.tree.children : q->ep_count;
+    q->has_sent = !q->tree;
     make_head(e, q);
+    if (q->tree) return true;
     const void *head = q->sends > 0 ? q->head : q->empty;
     const void *body = own_vector(e, q);
     for (uint32_t i = 0; i < q->ep_count; i++) {
@@ -197,6 +219,7 @@ bool fast_start(struct engine *e, const struct op_request *r)
         channel_write(channel, FRAME_SIZE + q->sends);
         q->eps[i].body = NULL;
         q->sent += FRAME_SIZE + q->sends;
+        q->written |= 1u << i;
     }
     return true;
 }
@@ -243,6 +266,15 @@ static void take_blocks(const struct engine *e, const struct fast_path *q)
     }
 }
 
+static void keep(struct fast_path *q)
+{
+    if (q->size > 0) memcpy(q->cached->bytes, q->r->recvbuf, q->result);
+    q->cached->seq = q->frame.seq;
+    q->cached->size = q->result;
+    q->cached->old = false;
+    q->r = NULL;
+}
+
 static void finish(struct engine *e, struct fast_path *q)
 {
     if (q->size > 0) {
@@ -252,22 +284,23 @@ static void finish(struct engine *e, struct fast_path *q)
             take_blocks(e, q);
         else
             fold(e, q);
-        memcpy(q->cached->bytes, q->r->recvbuf, q->result);
     }
     for (uint32_t i = 0; i < q->ep_count; i++) {
         channel_read(q->eps[i].conn->channel, FRAME_SIZE + q->eps[i].recvs);
         q->received += FRAME_SIZE + q->eps[i].recvs;
     }
-    q->cached->seq = q->frame.seq;
-    q->cached->size = q->result;
-    q->cached->old = false;
-    q->r = NULL;
+    keep(q);
 }
 
 enum fast_status fast_poll(struct engine *e)
 {
     struct fast_path *q = &e->fast;
     if (PCCL_BUGGIFY(fast_given_up)) return FAST_STRANGE;
+    if (q->tree) {
+        enum fast_status status = fast_tree_poll(q, own_vector(e, q));
+        if (status == FAST_DONE) keep(q);
+        return status;
+    }
     for (uint32_t i = 0; i < q->ep_count; i++) {
         struct fast_endpoint *ep = &q->eps[i];
         const uint8_t *from;
@@ -289,8 +322,19 @@ enum fast_status fast_poll(struct engine *e)
 
 /* ------------------------------------------------------------- converting */
 
+static void mark_sent(struct engine *e, struct op *op, struct endpoint *ep,
+                      uint32_t bytes)
+{
+    ep->send_next = ep->sent = ep->sends;
+    op->tx_bytes += bytes;
+    if (op->unsent == ep->sends)
+        op_unqueue(e, op);
+    else
+        op->unsent -= ep->sends;
+}
+
 /* The fast path has taken nothing from the channels: the operation reads again
- * all frames that have arrived. */
+ * all frames that have arrived. In a tree it has sent to the parent at most. */
 struct op *fast_convert(struct engine *e)
 {
     struct fast_path *q = &e->fast;
@@ -303,9 +347,8 @@ struct op *fast_convert(struct engine *e)
     op->confirm = false; /* as its DATA had it; `cached` gives the slot */
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];
-        ep->send_next = ep->sent = ep->sends;
-        op->tx_bytes += q->sends;
+        bool above = !q->tree || plan_is_parent(&op->plan, ep->rank);
+        if (q->has_sent && above) mark_sent(e, op, ep, q->eps[i].sends);
     }
-    op_unqueue(e, op);
     return op;
 }

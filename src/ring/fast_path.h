@@ -1,12 +1,13 @@
-/* fast_path.h - a flat collective between ready members, without an operation.
+/* fast_path.h - a flat collective between ready members, or one over a tree,
+ * without an operation.
  *
  * It covers small all-reduces, broadcasts, all-gathers and barriers of the
  * whole view, one at a time, between members of one host. It writes its frames
  * to the channels, polls the channels for the frames of the others, and folds
  * or copies them from where they lie. On the wire it is a flat all-reduce (or a
- * confirmed broadcast, or a linear all-gather) like any other (rule D9). As
- * soon as anything is unusual, fast_convert() makes an operation of it, which
- * goes on from there. */
+ * confirmed broadcast, a linear all-gather, or one over a tree) like any other
+ * (rule D9). As soon as anything is unusual, fast_convert() makes an operation
+ * of it, which goes on from there. */
 #ifndef PCCL_QUICK_H
 #define PCCL_QUICK_H
 
@@ -14,7 +15,7 @@
 #include "plan.h"
 
 enum {
-    FAST_WORLD_MAX = 16,
+    FAST_PARTNERS_MAX = 15,
 };
 
 struct conn;
@@ -29,7 +30,9 @@ struct fast_endpoint {
     struct conn *conn;
     struct link *link;
     uint32_t number;     /* of the connection */
-    uint32_t recvs;      /* bytes expected */
+    uint32_t recvs;      /* bytes expected, without headers */
+    uint32_t sends;      /* bytes to it, without headers */
+    uint32_t frames;     /* frames expected */
     const uint8_t *body; /* bytes received; NULL: none yet */
 };
 
@@ -41,17 +44,23 @@ struct fast_path {
     /* By collective: bytes from which on another algorithm is chosen. */
     uint64_t limit[COLL_COUNT];
     uint32_t ep_count, left;
-    struct fast_endpoint eps[FAST_WORLD_MAX]; /* in the order of ranks */
+    struct fast_endpoint eps[FAST_PARTNERS_MAX]; /* in the order of ranks */
     const struct op_request *r; /* NULL: no operation is under way */
     struct tag_entry *tag;
     struct cached_result *cached; /* of the previous operation with this tag */
     uint32_t size;                /* of a vector or block */
     uint32_t result;              /* bytes in the receive buffer */
-    uint32_t sends;               /* bytes to each of the others */
-    struct frame frame;           /* of both heads: */
-    uint8_t head[FRAME_SIZE];     /* the header with a vector, */
-    uint8_t empty[FRAME_SIZE];    /* the header without one */
-    uint8_t *own;                 /* copy of an in-place input */
+    uint32_t sends; /* bytes to each of the others; not in a tree */
+    /* The view has a tree: the endpoints are the children, then the parent. */
+    bool tree;
+    struct plan plan;   /* of the tree */
+    bool has_sent;      /* all that goes before anything is received */
+    uint32_t written;   /* bit set: endpoints whose doorbell is to be rung */
+    struct frame frame; /* of both heads: */
+    uint8_t head[FRAME_SIZE];  /* the header with a vector, */
+    uint8_t empty[FRAME_SIZE]; /* the header without one */
+    /* Copy of an in-place input; in a tree the sum or the blocks. */
+    uint8_t *own;
     size_t own_size;
     uint64_t sent, received; /* bytes so far, with headers */
     uint32_t latest;         /* endpoint whose frame came last */

@@ -143,12 +143,19 @@ uint32_t fast_conn(const struct engine *e, uint32_t i)
     return i < e->fast.ep_count ? e->fast.eps[i].number : NO_CONN;
 }
 
+uint32_t fast_written(struct engine *e)
+{
+    uint32_t written = e->fast.written;
+    e->fast.written = 0;
+    return written;
+}
+
 void fast_bytes(const struct engine *e, uint64_t *tx, uint64_t *rx)
 {
     const struct fast_path *k = &e->fast;
     *tx = *rx = 0;
     for (uint32_t i = 0; i < k->ep_count; i++) {
-        *tx += k->sends;
+        *tx += k->eps[i].sends;
         *rx += k->eps[i].recvs;
     }
 }

@@ -192,7 +192,7 @@ static bool begin(struct engine *e, struct op *op)
 static bool has(const struct op *op, uint32_t after)
 {
     const struct small_tree_state *s = op->state;
-    return after == AFTER_RESULT ? s->has_result : s->missing == 0;
+    return s->missing == 0 && (after == AFTER_CHILDREN || s->has_result);
 }
 
 static const uint8_t *source(struct op *op, const struct plan_xfer *x)
@@ -228,6 +228,14 @@ static void fold(struct op *op)
         reduce_divide(op->r.dtype, s->value, count, p->r.world);
 }
 
+/* Rule D9c: by the fast path, which had read the data of all children. They
+ * come again, in any order with the result, which has the place of the sum. */
+static bool sum_is_sent(const struct op *op)
+{
+    const struct plan *p = &op->plan;
+    return !plan_is_root(p) && op->eps[p->tree.children].send_next > 0;
+}
+
 static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
                     uint32_t k, const struct plan_xfer *x, const uint8_t *body)
 {
@@ -240,8 +248,10 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
         s->has_result = ep->received == ep->recvs;
     } else {
         if (--s->missing > 0) return;
-        fold(op);
-        s->has_result = plan_is_root(p);
+        if (!sum_is_sent(op)) {
+            fold(op);
+            s->has_result = plan_is_root(p);
+        }
     }
     for (uint32_t i = 0; i < op->ep_count; i++)
         link_dirty(&e->links, op->eps[i].link);
@@ -285,6 +295,7 @@ const struct algorithm small_tree = {
     .unfit = unfit,
     .defers = true,
     .awaits_all = true,
+    .is_fast = true,
     .shape = shape,
     .partners = partners,
     .partner = partner,

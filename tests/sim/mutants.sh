@@ -704,7 +704,10 @@ fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->cache
 fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /
 fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
 fast path takes half a body (D9)|ring/fast_path.c|s/if (size < FRAME_SIZE + ep->recvs) continue;//
-fast path keeps no copy (D9)|ring/fast_path.c|s/^        memcpy(q->cached->bytes, q->r->recvbuf, q->result);//
+fast path keeps no copy (D9)|ring/fast_path.c|s/if (q->size > 0) memcpy(q->cached->bytes, .*//
+fast tree sends before its children (D9)|ring/fast_tree.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
+fast sum folded again over the result (D9)|ring/small_tree.c|s/if (!sum_is_sent(op)) {/{/
+fast blocks sent down before they are here (D9)|ring/small_tree.c|s/return s->missing == 0 .. (after == AFTER_CHILDREN .. s->has_result);/return after == AFTER_CHILDREN ? s->missing == 0 : s->has_result;/
 fast path leaves a block out (D9)|ring/fast_path.c|s/        if (from != to) memmove(to, from, q->size);/        if (i == e->rank) memmove(to, from, q->size);/
 fast path's copy has the old number (D9)|ring/fast_path.c|s/^    q->cached->seq = q->frame.seq;//
 converted under the next number (D9)|ring/fast_path.c|s/    q->tag->next = q->frame.seq;//

@@ -13,6 +13,15 @@
 
 enum { PATIENCE = 64, DIES_AMID = 48 };
 
+/* In some universes with a tree: its members are more than are all linked. */
+void sim_choose_tree(struct sim_options *o, uint64_t seed)
+{
+    if (seed % 11 != 7 && seed % 11 != 10) return;
+    o->procs = o->quorum = 9 + (uint32_t)(seed / 11 % 5);
+    o->alive_max = SIM_ALIVE_MAX;
+    o->tree_width = 2 + (seed % 3 == 0);
+}
+
 /* ------------------------------------------------------------- the others */
 
 static struct channel *channel_at(const struct sim_proc *p, uint32_t i,
@@ -41,6 +50,7 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
     struct channel *channel;
     for (uint32_t i = 0; (channel = channel_at(p, i, &number)) != NULL; i++) {
         uint64_t size = FRAME_SIZE + e->fast.sends;
+        if (e->fast.tree) size = UINT64_MAX; /* nothing is written yet */
         rewound |=
             channel->base > 0 && channel->base + size == channel->written;
         before |= channel_ready(channel, &from) > 0;
@@ -74,7 +84,7 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
 static void look_at_refusal(const struct sim_proc *p)
 {
     const struct fast_path *q = &p->session->engine->fast;
-    if (!q->known || !q->able || !q->cached) return;
+    if (!q->known || !q->able || !q->cached || q->tree) return;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct channel *c = q->eps[i].conn->channel;
         uint64_t used = c->written - c->seen_read;
@@ -110,7 +120,7 @@ static void look_at_frames(const struct sim_proc *p, enum fast_status state)
         struct frame f;
         some += ep->body != NULL;
         size_t size = channel_ready(ep->conn->channel, &from);
-        if (ep->body || size == 0) continue;
+        if (ep->body || size == 0 || q->tree) continue;
         const uint8_t *head = ep->recvs > 0 ? q->head : q->empty;
         c->fast_half_frame += size < FRAME_SIZE + ep->recvs;
         if (size < FRAME_SIZE || memcmp(from, head, FRAME_SIZE) == 0) continue;
@@ -138,6 +148,7 @@ static void hide(struct sim_proc *p)
     const struct engine *e = p->session->engine;
     uint32_t number;
     struct channel *c;
+    if (e->fast.tree) return;
     for (; (c = channel_at(p, f->count, &number)) != NULL; f->count++)
         atomic_store(&c->own->written, c->written - FRAME_SIZE - e->fast.sends);
 }
@@ -157,6 +168,46 @@ static bool show(struct sim *s, struct sim_proc *p)
     const struct channel *c = channel_at(p, f->shown++, &number);
     atomic_store(&c->own->written, c->written);
     return true;
+}
+
+/* In a tree it writes to a parent, or to all children. It may die when some
+ * have their frames, and others not. */
+static bool dies_amid(struct sim *s, struct sim_proc *p,
+                      const uint64_t before[FAST_PARTNERS_MAX])
+{
+    uint32_t written = fast_written(p->session->engine), number;
+    if (!p->session->engine->fast.tree || written == 0) return false;
+    if (!s->options.fast_stops || s->options.crash == 0 || s->healing ||
+        sim_pick(s, DIES_AMID) > 0)
+        return false;
+    const struct channel *c;
+    uint32_t first = sim_pick(s, FAST_PARTNERS_MAX);
+    for (uint32_t i = first; (c = channel_at(p, i, &number)) != NULL; i++) {
+        atomic_store(&c->own->written, before[i]);
+        p->fast.count = 1; /* not all is shown */
+    }
+    sim_crash(s, p);
+    return true;
+}
+
+/* Notes what each channel has had. */
+static enum fast_status poll_fast(struct sim_proc *p,
+                                  uint64_t before[FAST_PARTNERS_MAX])
+{
+    struct engine *e = p->session->engine;
+    const struct fast_path *q = &e->fast;
+    bool heard[FAST_PARTNERS_MAX] = {false};
+    uint32_t number;
+    const struct channel *c;
+    for (uint32_t i = 0; (c = channel_at(p, i, &number)) != NULL; i++) {
+        before[i] = c->written;
+        heard[i] = q->eps[i].body != NULL;
+    }
+    enum fast_status state = fast_poll(e);
+    for (uint32_t i = 0; channel_at(p, i, &number) != NULL; i++) {
+        if (q->eps[i].body && !heard[i]) witness_fast(p, q->eps[i].link->id);
+    }
+    return state;
 }
 
 /* --------------------------------------------------------------- the calls */
@@ -192,6 +243,7 @@ static void count_done(const struct sim *s, const struct sim_proc *p,
     c->fast++;
     c->fast_at_once += f->polls == 0;
     c->fast_waited += f->polls > 0;
+    c->fast_tree += p->session->engine->fast.tree;
     c->fast_closed_done += f->closed;
     c->fast_ended_done += f->ended;
     c->fast_evicted_done += f->evicted;
@@ -212,6 +264,8 @@ static void count_converted(const struct sim_proc *p, enum fast_status state)
     const struct sim_fast *f = &p->fast;
     look_at_frames(p, state);
     c->fast_converted++;
+    c->fast_tree_converted +=
+        p->session->engine->fast.tree && p->session->engine->fast.has_sent;
     c->fast_slept += f->slept;
     c->fast_closed += f->closed;
     c->fast_ended += f->ended;
@@ -227,7 +281,9 @@ bool program_quick(struct sim *s, struct sim_proc *p)
     uint32_t patience = s->options.fast ? s->options.fast_patience : PATIENCE;
     look_around(s, p);
     if (show(s, p)) return true;
-    enum fast_status state = fast_poll(e);
+    uint64_t before[FAST_PARTNERS_MAX] = {0};
+    enum fast_status state = poll_fast(p, before);
+    if (dies_amid(s, p, before)) return true;
     if (state == FAST_WAITS && sim_pick(s, patience) > 0) {
         f->polls++;
         return false;

@@ -80,7 +80,8 @@ enum {
     X(fast_before) X(fast_amid) X(fast_at_once) X(fast_waited) \
     X(fast_half_frame) X(fast_mixed) X(fast_unable) X(fast_no_room) \
     X(fast_rewound) X(fast_broadcast) X(fast_barrier) X(fast_in_place) \
-    X(fast_allgather) X(fast_met_other) X(fast_met_argument) X(fast_met_flags) \
+    X(fast_allgather) X(fast_tree) X(fast_tree_converted) \
+    X(fast_met_other) X(fast_met_argument) X(fast_met_flags) \
     X(fast_met_control) X(fast_patience_none) \
     X(fast_patience_some) X(fast_slept) X(fast_closed) X(fast_closed_done) \
     X(fast_ended) X(fast_ended_done) X(fast_evicted) X(fast_evicted_done) \
@@ -384,6 +385,7 @@ void sim_say(const struct sim *s, const char *format, ...)
  * earlier universe has used): */
 void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options);
 void sim_run(struct sim *s);
+void sim_choose_tree(struct sim_options *o, uint64_t seed);
 void sim_choose_minimum(struct sim_options *o, uint64_t seed);
 void sim_free(struct sim *s);
 

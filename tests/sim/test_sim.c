@@ -294,6 +294,7 @@ static struct sim_options choose_fast(uint64_t seed)
     if (on(&r, 8)) o.pause = rate / 4;
     if (o.crash || o.leave || on(&r, 4)) o.join = 4 * rate;
     choose_lasting(&o, &r, on(&r, 6) ? 9 * net_pick(&r, SINGLE_COUNT) + 5 : 0);
+    sim_choose_tree(&o, seed);
     if (!o.lasting) choose_strange(&o, &r, seed);
     return o;
 }

@@ -461,6 +461,20 @@ static bool frame_came(void *user, struct conn *c)
     return !own->handler.end || own->handler.end(own->user, c);
 }
 
+void witness_fast(const struct sim_proc *p, uint64_t from)
+{
+    const struct frame *f = &p->session->engine->fast.frame;
+    struct trace_name name = {.tag = f->tag, .seq = f->seq};
+    struct trace t = {.kind = TRACE_FRAME,
+                      .process = p->uid,
+                      .epoch = f->epoch,
+                      .number = from,
+                      .digest = f->digest,
+                      .names = &name,
+                      .name_count = 1};
+    if (p->sim->witness) tell(p->sim, &t);
+}
+
 static bool frame_begins(void *user, struct conn *c)
 {
     struct sim_proc *p = user;

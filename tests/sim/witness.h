@@ -53,5 +53,7 @@ int judge(char **names, uint32_t count, void (*universe)(const char *name));
 
 /* Frames of operations are reported from now on. */
 void witness_frames(struct sim_proc *p);
+/* The fast path of a process has found the frame of that member. */
+void witness_fast(const struct sim_proc *p, uint64_t from);
 
 #endif
