@@ -101,7 +101,7 @@ bool sim_dial_again(struct sim *s, struct sim_proc *p)
 void sim_run_begins(struct sim *s)
 {
     sim_coverage.keep_begins++;
-    s->run_from = s->master->round_last;
+    s->installed = s->master->round_last;
     s->run_ids_from = s->ids_from;
     for (uint32_t i = 0; i < SIM_GROUPS; i++) {
         free(s->checkpoints[i].bytes);

@@ -329,8 +329,8 @@ struct sim {
     uint64_t steps;
     uint32_t slots; /* of procs, that are used */
     struct sim_clock master_clock;
-    /* Rounds, and ids of peers, of the run that goes on are above: */
-    uint32_t run_from;
+    uint32_t installed; /* the last view of all, or where the run began */
+    /* Ids of peers of the run that goes on are above: */
     uint64_t run_ids_from, ids_from; /* ... of one that this master begins */
     uint32_t kept_round; /* by its journal, or its members; the former has: */
     uint64_t kept_id, kept_stamp;

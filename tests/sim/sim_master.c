@@ -94,6 +94,8 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
     }
     SIM_CHECK(s, msg->type != WIRE_INSTALL || s->kept_round >= msg->round,
               "a view is installed that the journal does not know");
+    if (msg->type == WIRE_INSTALL && msg->round > s->installed)
+        s->installed = msg->round;
     if (msg->type == WIRE_INSTALL && msg->view.update &&
         !s->master->succession.waits)
         oracle_update(s, links, count);
@@ -205,6 +207,21 @@ static void tell_sleep(struct sim *s)
     master_step(s->master, &e);
 }
 
+/* It knows who has come (H13). */
+static void serves(struct sim *s)
+{
+    const struct master *m = s->master;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < m->group_count; i++)
+        if (m->groups[m->group_list[i]].epoch > last)
+            last = m->groups[m->group_list[i]].epoch;
+    if (m->succession.term == 1) sim_run_begins(s);
+    /* Members came back that had been given up for dead, with all that they had
+     * then (H11), after others had gone on, or had begun another run. The
+     * oracle knows one history. */
+    if (m->succession.waits && last < s->installed) s->over = true;
+}
+
 static void step_out(void *user, struct master_event *e)
 {
     struct sim *s = user;
@@ -219,12 +236,9 @@ static void step_out(void *user, struct master_event *e)
     uint32_t before = s->master->round_last;
     enum replicas_phase phase = s->master->replicas.phase;
     master_step(s->master, e);
-    bool begins = phase != REPLICAS_OFF && phase != REPLICAS_SERVES &&
-                  s->master->replicas.phase == REPLICAS_SERVES;
-    if (begins && s->master->succession.term == 1) sim_run_begins(s);
-    /* Members of a run that was given up came back, after another one had begun
-     * and ended. The oracle knows one run at a time. */
-    if (begins && s->master->round_last < s->run_from) s->over = true;
+    if (phase != REPLICAS_OFF && phase != REPLICAS_SERVES &&
+        s->master->replicas.phase == REPLICAS_SERVES)
+        serves(s);
     if (e->type == MASTER_RECEIVED) fetch_judge(s, e->link, e->msg->type);
     election_settled(s);
     if (!s->dying) witness_settled(s);
