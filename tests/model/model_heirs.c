@@ -300,7 +300,7 @@ bool heirs_settled(struct model *m)
 }
 
 /* Rule H6: what one heir has been told, all are. */
-bool heirs_answered(struct model *m, const struct trace *t)
+bool heirs_answered(struct model *m, struct process *p, const struct trace *t)
 {
     bool same = t->round == m->given[t->flag].number;
     bool known = m->given[t->flag].known;
@@ -311,5 +311,7 @@ bool heirs_answered(struct model *m, const struct trace *t)
     m->given[t->flag].number = t->round;
     m->given[t->flag].value = t->value;
     m->given[t->flag].known = true;
-    return same && known;
+    bool former = same && known; /* V2 is of those who have voted since */
+    if (former) p->answers[t->flag] = false;
+    return former;
 }

@@ -173,7 +173,7 @@ static void answer(struct model *m, const struct group *g, struct process *p,
     p->voted[kind] = false;
     p->answers[kind] = all || t->value == REFUSED;
     if (t->value != REFUSED) {
-        if (heirs_answered(m, t)) return;
+        if (heirs_answered(m, p, t)) return;
         if (!all) REFUSE(m, "V2: an answer before all have voted");
         if (t->value != right)
             REFUSE(m, "V3: the answer is %u, not %u", t->value, right);

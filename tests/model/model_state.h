@@ -238,7 +238,7 @@ void heirs_refused(struct model *m, struct process *p);
 void heirs_letter(struct model *m, struct process *p, const struct trace *t);
 void heirs_take_over(struct model *m);
 bool heirs_settled(struct model *m);
-bool heirs_answered(struct model *m, const struct trace *t);
+bool heirs_answered(struct model *m, struct process *p, const struct trace *t);
 
 /* model_optimize.c: the probes of a group. */
 void probe_ordered(struct model *m, struct process *p, const struct trace *t);
