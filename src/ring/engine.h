@@ -161,7 +161,7 @@ struct engine {
     struct links links;         /* connections, time and facts about the run */
     uint64_t cached;            /* PLAN_CACHED; the same on all members */
     uint32_t many;              /* MANY */
-    uint32_t tree_width;        /* 0: TREE_WIDTH; the same on all members */
+    uint32_t tree_width;        /* 0: as few as do; the same on all members */
     uint32_t single_copy_world; /* PLAN_SINGLE_COPY_WORLD_MAX; the same on all
                                    members */
     size_t exchange_least;      /* EXCHANGE_LEAST */

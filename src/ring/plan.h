@@ -46,7 +46,7 @@ struct plan_request {
     /* Bytes of all vectors from which on no cache holds them. */
     uint64_t cached;
     uint32_t single_copy_world; /* largest world with regions */
-    uint32_t tree_width; /* children of a member at most; 0: TREE_WIDTH */
+    uint32_t tree_width; /* children of a member at most; 0: as few as do */
     uint32_t piece;      /* single copy: bytes of a segment; 0: as fits */
     uint64_t count;      /* elements (all-reduce) or bytes */
     uint32_t element;    /* bytes of one element */

@@ -12,6 +12,13 @@ static uint32_t children_of(uint32_t size, uint32_t width)
     return children < 2 ? 2 : children;
 }
 
+uint32_t tree_width(uint32_t world)
+{
+    uint32_t width = TREE_WIDTH;
+    while (1 + width + width * width < world) width++;
+    return width;
+}
+
 uint32_t tree_child(const struct tree_node *node, uint32_t i, uint32_t *size)
 {
     uint32_t each = (node->size - 1) / node->children;
@@ -23,7 +30,7 @@ uint32_t tree_child(const struct tree_node *node, uint32_t i, uint32_t *size)
 void tree_find(uint32_t world, uint32_t width, uint32_t position,
                struct tree_node *node)
 {
-    if (width == 0) width = TREE_WIDTH;
+    if (width == 0) width = tree_width(world);
     *node = (struct tree_node){.size = world,
                                .children = children_of(world, width)};
     while (node->position != position) {

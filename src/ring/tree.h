@@ -8,12 +8,6 @@
 
 #include <stdint.h>
 
-enum {
-    /* Children of a member at most. One that waits for more spends its time in
-     * reading frames; fewer make the tree deeper. */
-    TREE_WIDTH = 8,
-};
-
 struct tree_node {
     uint32_t position;
     uint32_t parent;   /* position; its own one: the root, position 0 */
@@ -21,7 +15,16 @@ struct tree_node {
     uint32_t children; /* at most the width */
 };
 
-/* Position of `world`; width >= 2, or 0: TREE_WIDTH. */
+enum {
+    /* One that waits for more children spends its time in reading frames; fewer
+     * make the tree deeper. */
+    TREE_WIDTH = 8,
+};
+
+/* Children of a member at most: TREE_WIDTH, or as many as it takes for two
+ * levels below the root. So a result takes four distances in any world. */
+uint32_t tree_width(uint32_t world);
+/* Position of `world`; width >= 2, or 0: tree_width(world). */
 void tree_find(uint32_t world, uint32_t width, uint32_t position,
                struct tree_node *node);
 /* Child i: its position and the number of members in its part. */

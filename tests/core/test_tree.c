@@ -64,10 +64,28 @@ static void test_shape(void **state)
     (void)state;
     for (uint32_t width = 2; width <= 9; width++)
         for (uint32_t size = 1; size <= 300; size++) check_shape(size, width);
-    struct tree_node node;
-    tree_find(PEERS_MAX, 0, 0, &node);
-    assert_int_equal(node.size, PEERS_MAX);
-    assert_true(node.children <= TREE_WIDTH);
+}
+
+/* Four distances in any world: two up and two down. */
+static void test_two_levels(void **state)
+{
+    static const uint32_t sizes[] = {2, 9, 73, 74, 100, 1000, PEERS_MAX};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+        uint32_t size = sizes[i], width = tree_width(size);
+        struct tree_node node, same;
+        assert_true(width >= TREE_WIDTH && deepest(width, 2) >= size);
+        assert_true(width == TREE_WIDTH || deepest(width - 1, 2) < size);
+        for (uint32_t at = 0; at < size; at++) {
+            tree_find(size, width, at, &node);
+            tree_find(size, 0, at, &same);
+            assert_int_equal(node.parent, same.parent);
+            assert_int_equal(node.children, same.children);
+            assert_true(node.children <= width);
+            tree_find(size, 0, node.parent, &same);
+            assert_int_equal(same.parent, 0);
+        }
+    }
 }
 
 /* -------------------------------------------------------------- the results */
@@ -295,15 +313,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup_tree, teardown)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shape),
-        TEST(test_every_collective),
-        TEST(test_average),
-        TEST(test_waits_for_all),
-        TEST(test_returns_at_once),
-        TEST(test_one_wants_to_know),
-        TEST(test_clean_if_all_are),
-        TEST(test_launches_are_announced),
-        TEST(test_the_input_comes_back),
+        cmocka_unit_test(test_shape),      cmocka_unit_test(test_two_levels),
+        TEST(test_every_collective),       TEST(test_average),
+        TEST(test_waits_for_all),          TEST(test_returns_at_once),
+        TEST(test_one_wants_to_know),      TEST(test_clean_if_all_are),
+        TEST(test_launches_are_announced), TEST(test_the_input_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

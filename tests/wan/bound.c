@@ -168,11 +168,11 @@ struct ring bound_seen(const struct network *net)
 {
     struct ring ring = {0};
     uint32_t count = network_peers(net);
-    uint64_t visited = 0;
+    node_set visited = 0;
     uint32_t at = 1;
     for (uint32_t i = 0; i < count; i++) {
         if ((visited >> at) & 1) return (struct ring){0};
-        visited |= (uint64_t)1 << at;
+        visited |= (node_set)1 << at;
         ring.node[i] = (uint8_t)at;
         uint32_t next = 0;
         uint64_t most = 0;

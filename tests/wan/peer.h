@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-enum { WAN_PEERS_MAX = 63 };
+enum { WAN_PEERS_MAX = 127 };
 
 struct peer {
     int number; /* WAN_PEER, from 1; the rank hint is one less */

@@ -9,7 +9,7 @@
 #include "shaper.h"
 
 enum {
-    NODES_MAX = 64, /* node 0 is the master's, peer i is node i */
+    NODES_MAX = 128, /* node 0 is the master's, peer i is node i */
     REGIONS_MAX = 32,
     TRUNKS_MAX = 16,
     STATEMENTS_MAX = 4096,
@@ -19,7 +19,7 @@ enum {
 };
 
 /* Bit i: node i. */
-typedef uint64_t node_set;
+__extension__ typedef unsigned __int128 node_set;
 
 /* Shape of one direction between two nodes, or of a part of it. */
 struct shaped_link {
