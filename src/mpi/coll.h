@@ -215,5 +215,24 @@ int step_exchange(struct coll *coll);
 int step_reduce_direct(struct coll *coll);
 int step_reduce_fold(struct coll *coll);
 int step_reduce_inter(struct coll *coll);
+int step_scan(struct coll *coll);
+
+/* Signs operation, datatype and counts of a reduction; see coll_sign(). */
+void coll_sign_reduction(struct coll *coll);
+
+/* Where packed elements lie in the type's layout while they are folded. A dense
+ * type needs none. */
+struct fold_room {
+    char *in, *inout;
+    void *memory[2]; /* owned */
+};
+
+/* Room for `count` elements; false: no memory. */
+bool fold_room_make(const struct coll *coll, MPI_Count count,
+                    struct fold_room *room);
+void fold_room_free(struct fold_room *room);
+/* inout = in op inout, of `count` packed elements each. */
+void fold_packed(const struct coll *coll, const struct fold_room *room,
+                 char *in, char *inout, MPI_Count count);
 
 #endif

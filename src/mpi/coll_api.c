@@ -130,7 +130,9 @@ static int reduction(struct coll *coll, const void *sendbuf, void *recvbuf,
     bool direct = coll->fold == FOLD_ALL &&
                   type_to_pccl(coll->recvtype, &datatype, &scale) &&
                   op_to_pccl(coll->reducer, coll->recvtype, &pccl_op);
-    coll->step = direct ? step_reduce_direct : step_reduce_fold;
+    coll->step = direct                   ? step_reduce_direct
+                 : coll->fold == FOLD_ALL ? step_reduce_fold
+                                          : step_scan;
     coll->sendbuf = sendbuf;
     coll->recvbuf = recvbuf;
     coll->recvcount = count;

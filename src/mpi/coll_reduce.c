@@ -46,7 +46,7 @@ static const char *const element_names[ELEMENT_COUNT] = {
     [ELEMENT_2DOUBLE] = "MPI_2DOUBLE_PRECISION",
     [ELEMENT_OTHER] = "another one"};
 
-static void sign_reduction(struct coll *coll)
+void coll_sign_reduction(struct coll *coll)
 {
     const struct mpi_op *op = coll->reducer;
     enum element element = coll->recvtype->element;
@@ -95,7 +95,7 @@ int step_reduce_direct(struct coll *coll)
     coll->op.kind = pcclKindAllReduce;
     coll->op.sendbuf = coll->in_place ? coll->recvbuf : coll->sendbuf;
     coll->op.count = (size_t)coll->recvcount * (size_t)scale;
-    sign_reduction(coll);
+    coll_sign_reduction(coll);
     return COLL_RUN;
 }
 
@@ -143,37 +143,52 @@ static char *layout_new(const struct type *type, MPI_Count count, void **memory)
     return (char *)*memory + (low & 15) - low;
 }
 
-/* Folds contributions 0..limit-1 of `count` packed elements each into the first
- * packed slot of the last contributor; returns its address. */
-static char *fold_dense(const struct coll *coll, char *packed, MPI_Count size,
-                        MPI_Count count, int limit)
-{
-    char *result = packed + (limit - 1) * size;
-    for (int r = limit - 2; r >= 0; r--)
-        op_apply(coll->reducer, coll->recvtype, packed + r * size, result,
-                 count);
-    return result;
-}
-
-static char *fold_unpacked(const struct coll *coll, char *packed,
-                           MPI_Count size, MPI_Count count, int limit)
+bool fold_room_make(const struct coll *coll, MPI_Count count,
+                    struct fold_room *room)
 {
     const struct type *type = coll->recvtype;
-    void *memory[2];
-    char *in = layout_new(type, count, &memory[0]);
-    char *inout = layout_new(type, count, &memory[1]);
-    char *result = NULL;
-    if (memory[0] && memory[1]) {
-        result = packed + (limit - 1) * size;
-        type_unpack(inout, count, type, 0, result, size);
-        for (int r = limit - 2; r >= 0; r--) {
-            type_unpack(in, count, type, 0, packed + r * size, size);
-            op_apply(coll->reducer, type, in, inout, count);
-        }
-        type_pack(inout, count, type, 0, result, size);
+    *room = (struct fold_room){0};
+    if (type->dense) return true;
+    room->in = layout_new(type, count, &room->memory[0]);
+    room->inout = layout_new(type, count, &room->memory[1]);
+    if (room->memory[0] && room->memory[1]) return true;
+    fold_room_free(room);
+    return false;
+}
+
+void fold_room_free(struct fold_room *room)
+{
+    free(room->memory[0]);
+    free(room->memory[1]);
+}
+
+void fold_packed(const struct coll *coll, const struct fold_room *room,
+                 char *in, char *inout, MPI_Count count)
+{
+    const struct type *type = coll->recvtype;
+    MPI_Count size = count * type->size;
+    if (type->dense) {
+        op_apply(coll->reducer, type, in, inout, count);
+        return;
     }
-    free(memory[0]);
-    free(memory[1]);
+    type_unpack(room->in, count, type, 0, in, size);
+    type_unpack(room->inout, count, type, 0, inout, size);
+    op_apply(coll->reducer, type, room->in, room->inout, count);
+    type_pack(room->inout, count, type, 0, inout, size);
+}
+
+/* Folds contributions 0..limit-1 of `count` packed elements each into the first
+ * packed slot of the last contributor; returns its address, or NULL: no
+ * memory. */
+static char *fold(const struct coll *coll, char *packed, MPI_Count size,
+                  MPI_Count count, int limit)
+{
+    struct fold_room room;
+    if (!fold_room_make(coll, count, &room)) return NULL;
+    char *result = packed + (limit - 1) * size;
+    for (int r = limit - 2; r >= 0; r--)
+        fold_packed(coll, &room, packed + r * size, result, count);
+    fold_room_free(&room);
     return result;
 }
 
@@ -200,9 +215,7 @@ static int fold_finish(struct coll *coll, int round)
     if (!coll->keep || low >= high || limit == 0) return MPI_SUCCESS;
     MPI_Count size = count * type->size;
     char *packed = coll->stages[0];
-    char *result = type->dense
-                       ? fold_dense(coll, packed, size, count, limit)
-                       : fold_unpacked(coll, packed, size, count, limit);
+    char *result = fold(coll, packed, size, count, limit);
     if (!result) return error_note(MPI_ERR_NO_MEM, "out of memory");
     type_unpack((char *)coll->recvbuf + (low - coll->keep_first) * type->extent,
                 high - low, type, 0, result + (low - first) * type->size,
@@ -272,7 +285,7 @@ int step_reduce_fold(struct coll *coll)
     coll->op.sendbuf = NULL;
     coll->op.recvbuf = stage;
     coll->op.count = (size_t)size;
-    sign_reduction(coll);
+    coll_sign_reduction(coll);
     return COLL_RUN;
 }
 
@@ -315,9 +328,7 @@ int step_reduce_inter(struct coll *coll)
     int result = step_exchange(coll);
     if (result != COLL_DONE || !gets || size == 0) return result;
     char *packed = coll->stages[2];
-    char *folded = type->dense
-                       ? fold_dense(coll, packed, size, count, peers)
-                       : fold_unpacked(coll, packed, size, count, peers);
+    char *folded = fold(coll, packed, size, count, peers);
     if (!folded) return error_note(MPI_ERR_NO_MEM, "out of memory");
     keep(coll, folded);
     return COLL_DONE;

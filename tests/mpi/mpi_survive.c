@@ -5,6 +5,7 @@
  *   survive return          MPIX_ERR_PROC_FAILED until the topology is updated
  *   survive abort           never returns from the collective
  *   survive fold MODE       the victim dies in its operator, in mid-collective
+ *   survive scan MODE       likewise, between the operations of a scan
  *   survive gather          the first to notice is an in-place all-gather
  *
  * The last but one rank is the victim. */
@@ -151,6 +152,29 @@ static int fold(int repeats)
     return conform_end();
 }
 
+/* The victim has sent its vector and dies in the fold. */
+static int scan(int repeats)
+{
+    enum { COUNT = 200003 };
+    int *data = malloc(COUNT * sizeof *data), wrong = 0;
+    MPI_Op op;
+    for (int i = 0; i < COUNT; i++) data[i] = i + first_rank;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    OK(MPI_Op_create(deadly, 0, &op));
+    int code = MPI_Scan(MPI_IN_PLACE, data, COUNT, MPI_INT, op, MPI_COMM_WORLD);
+    look();
+    CHECK(repeats ? code == MPI_SUCCESS : code == (MPIX_ERR_PROC_FAILED));
+    int ranks = first_rank * (first_rank + 1) / 2;
+    if (first_rank > victim) ranks -= victim;
+    for (int i = 0; i < COUNT; i++)
+        wrong += data[i] != (repeats ? (rank + 1) * i + ranks : i + first_rank);
+    CHECK(wrong == 0);
+    OK(MPI_Op_free(&op));
+    free(data);
+    OK(PCCL_Update_topology(MPI_COMM_WORLD));
+    return conform_end();
+}
+
 static int gather(void)
 {
     enum { BLOCK = 100000 };
@@ -190,6 +214,8 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "return") == 0) return errors();
     if (argc > 2 && strcmp(argv[1], "fold") == 0)
         return fold(strcmp(argv[2], "shrink") == 0);
+    if (argc > 2 && strcmp(argv[1], "scan") == 0)
+        return scan(strcmp(argv[2], "shrink") == 0);
     if (argc > 1 && strcmp(argv[1], "gather") == 0) return gather();
     return fatal();
 }
