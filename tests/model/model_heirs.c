@@ -214,17 +214,6 @@ void heirs_resumed(struct model *m, struct process *p, const struct trace *t)
         will->ops[k].judged &= ~(1u << rank);
 }
 
-/* Rule H4: who is refused is in no will. */
-void heirs_refused(struct model *m, struct process *p)
-{
-    uint32_t i = (uint32_t)(group_of(m, p->group) - m->groups);
-    bool sure = !m->drafts[i].used && !m->stale[i];
-    if (m->waits && sure && p->standing == HEIR && is_of(p, &m->wills[i]))
-        REFUSE(m, "H4: process %llu is in the last view, and is refused",
-               (unsigned long long)p->id);
-    p->asks = false;
-}
-
 /* Rule H7: a message of the will. */
 void heirs_letter(struct model *m, struct process *p, const struct trace *t)
 {
@@ -281,6 +270,21 @@ void heirs_take_over(struct model *m)
         bool in = find_id(&g->view, p->id) < g->view.count;
         p->standing = in ? DEAD : OUT;
     }
+}
+
+/* Rule H4: who is refused is in no will, or comes when the grace is over; the
+ * master may have given it up with nobody left to tell. */
+void heirs_refused(struct model *m, struct process *p)
+{
+    uint32_t i = (uint32_t)(group_of(m, p->group) - m->groups);
+    bool sure = !m->drafts[i].used && !m->stale[i];
+    bool in = sure && p->standing == HEIR && is_of(p, &m->wills[i]);
+    if (m->waits && in && m->now - m->began >= m->grace)
+        heirs_take_over(m);
+    else if (m->waits && in)
+        REFUSE(m, "H4: process %llu is in the last view, and is refused",
+               (unsigned long long)p->id);
+    p->asks = false;
 }
 
 /* At the end of an event. True: nothing else is to be looked at. */

@@ -42,6 +42,7 @@ static const struct {
     {"masters", 979426},   /* J4: two coordinators name one round */
     {"masters", 981302},   /* H5: a record without a member */
     {"masters", 989325},   /* M2d: newcomers are left alone */
+    {"masters", 1025032},  /* H4: the last member comes after the grace */
 };
 
 #endif
