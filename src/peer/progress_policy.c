@@ -26,20 +26,21 @@ enum { MANY_RANKS = 8 };
  * numbers are, because other programs use the processors too ("Swings of the
  * small figures": 0.27 against 50 us).
  *
- * Messages: 60 us, because the sender may be computing the message, or moving
+ * Messages: 200 us, because the sender may be computing the message, or moving
  * others ("Point-to-point": 8 bytes took 16 us where a receive slept at once,
- * and take 0.25). */
+ * and take 0.25; 1 MiB took 125 us with 60 us, which its copy takes, and takes
+ * 72). */
 static const struct wait_policy policies[] = {
     /* fewer ranks than processors */
     {.operation = {200 * US, 1, NEVER},
      .fast = {20 * US, 32, 64},
-     .message = {60 * US, 32, NEVER},
+     .message = {200 * US, 32, NEVER},
      .polls_sockets = true,
      .naps = true},
     /* exactly full */
     {.operation = {200 * US, 1, 0},
      .fast = {20 * US, 32, 64},
-     .message = {60 * US, 32, NEVER},
+     .message = {200 * US, 32, NEVER},
      .polls_sockets = true,
      .naps = true},
     /* oversubscribed */
