@@ -134,7 +134,9 @@ static bool take(struct client *c, FILE *out, bool *last)
         enum wire_status s = wire_decode(c->in, c->size, c->store, &msg, &used);
         if (s == WIRE_MORE) return true;
         if (s == WIRE_OK && msg.type == WIRE_EVICT)
-            snprintf(c->error, c->error_size, "%s", msg.abort.text);
+            snprintf(c->error, c->error_size, "%s",
+                     msg.abort.text[0] != '\0' ? msg.abort.text
+                                               : "the coordinator refused");
         else if (s == WIRE_BAD || msg.type != WIRE_STATUS)
             snprintf(c->error, c->error_size,
                      "that is no coordinator of this version");

@@ -38,8 +38,8 @@ master/round_view.c master/silence.c master/state_vote.c master/succession.c
 master/told.c master/master_status.c master/run_status.c
 master/run_status_json.c master/run_metrics.c master/stall.c
 master/stall_ask.c master/stall_text.c master/wait_graph.c master/http_gate.c
-launch/address.c launch/agent.c launch/agent_link.c launch/elf_needed.c
-launch/hosts.c
+launch/address.c launch/agent.c launch/agent_link.c launch/control.c
+launch/elf_needed.c launch/hosts.c master/master_client.c
 launch/option_coordinator.c launch/option_env.c launch/option_open.c
 launch/option_places.c
 launch/option_table.c
@@ -66,7 +66,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
 fuzzers='conn master wire frame text launch agent remote manifest journal secure token
-    key guest gate elf'
+    key guest gate elf ask'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
