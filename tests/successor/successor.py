@@ -278,9 +278,10 @@ def old(run):
 
 def most(run):
     begin(run)
+    # It first: else it may install the view without them before it dies.
+    run.coordinator.kill()
     for m in run.members[1:]:
         m.kill()
-    run.coordinator.kill()
     run.start()
     rest = run.members[0]
     if rest.end() != 3 or 'no more than half of the members' not in rest.text():
