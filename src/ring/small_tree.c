@@ -1,6 +1,6 @@
 /* small_tree.c - "tree": every member waits for the members below it in a tree
  * and tells the one above; the root answers, and the answer goes down (rule
- * D17). 2(n-1) messages, 2 log n of them deep. Pure.
+ * D17). 2(n-1) messages, four of them deep. Pure.
  *
  * An all-reduce adds up on the way to the root, in the order of positions. The
  * data of a broadcast go to the root first, if its sender is another member;
