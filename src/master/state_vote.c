@@ -55,7 +55,8 @@ void state_vote_asked(struct master *m, uint32_t link,
     }
     p->sync.voted = true;
     p->sync.again = msg->sync.again;
-    p->sync.ended = msg->sync.id;
+    /* Otherwise it is what RESUME says, for state_vote_resolve. */
+    if (p->sync.again) p->sync.ended = msg->sync.id;
     p->sync.strategy = msg->sync.strategy;
     p->sync.revision = msg->sync.revision;
     p->sync.structure = msg->sync.structure;

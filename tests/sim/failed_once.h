@@ -43,6 +43,7 @@ static const struct {
     {"masters", 981302},   /* H5: a record without a member */
     {"masters", 989325},   /* M2d: newcomers are left alone */
     {"masters", 1025032},  /* H4: the last member comes after the grace */
+    {"masters", 1029681},  /* H6: a SYNC before all have resumed */
 };
 
 #endif
