@@ -296,8 +296,9 @@ struct wire_msg {
              * for, or 0. */
             uint64_t id;
             struct wire_key secret;
-            uint64_t synced; /* the synchronization that ended last, or 0; */
-            bool complete;   /* ... and well, for this peer */
+            /* The last synchronization, or 0, that has ended for its group, and
+             * well for this peer. */
+            uint64_t sync_over, sync_well;
             /* By kind of vote: the number of the last answer to all, and the
              * answer, or ANSWER_UNKNOWN to those that came later. */
             uint32_t answered[VOTE_KIND_COUNT];
@@ -453,7 +454,7 @@ struct wire_msg {
             uint32_t traits;  /* INSTALL: of all survivors (rule T4) */
             /* INSTALL: the number of the last answer to all (rule H6). */
             uint32_t answered[VOTE_KIND_COUNT];
-            uint64_t synced; /* INSTALL: as in RESUME, of the group */
+            uint64_t synced; /* INSTALL: the group's last one that is over */
         } view;
     };
     /* Lists; wire.c defines the lists of each type. Borrowed. */

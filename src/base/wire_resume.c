@@ -33,8 +33,8 @@ void wire_resume_field(struct cursor *c, struct wire_msg *m)
     cursor_u64(c, &m->resume.id);
     cursor_u64(c, &m->resume.secret.word[0]);
     cursor_u64(c, &m->resume.secret.word[1]);
-    cursor_u64(c, &m->resume.synced);
-    cursor_flag(c, &m->resume.complete);
+    cursor_u64(c, &m->resume.sync_over);
+    cursor_u64(c, &m->resume.sync_well);
     for (uint32_t i = 0; i < VOTE_KIND_COUNT; i++) {
         cursor_u32(c, &m->resume.answered[i]);
         cursor_u8(c, &m->resume.answer[i]);

@@ -111,8 +111,9 @@ struct session {
     uint32_t answered[VOTE_KIND_COUNT]; /* number of the last answer (H6) */
     uint8_t answered_flag[VOTE_KIND_COUNT];
     uint32_t vote_calls[VOTE_KIND_COUNT]; /* their numbers */
-    uint64_t sync_done;    /* the last one that has ended for the group; */
-    bool sync_complete;    /* ... and well, for this peer */
+    /* The last synchronization that has ended for this peer, for its group, and
+     * well for this peer. One that refuses this peer ends for it alone. */
+    uint64_t sync_ended, sync_over, sync_well;
     bool sync_again;       /* the one under way is asked for again... */
     bool sync_unspoken;    /* ... once its bytes are here */
     uint64_t sync_elected; /* revision that its lists named */
@@ -287,6 +288,7 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg);
 void session_partial_init(struct session *s);
 void session_sync_over(void *session); /* the engine's part */
 void session_sync_end(struct session *s, int result, const char *error);
+void session_sync_raise(uint64_t *last, uint64_t id);
 /* Another master is to hear what the one that died had been asked. */
 void session_sync_speak(struct session *s);
 void session_offer_open(struct session *s);

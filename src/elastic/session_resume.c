@@ -33,8 +33,8 @@ static struct wire_msg what_is_known(const struct session *s)
     msg.resume.claimed = s->claimed;
     msg.resume.kept = s->kept.name;
     msg.resume.counts = s->kept.counts;
-    msg.resume.synced = s->sync_done;
-    msg.resume.complete = s->sync_complete;
+    msg.resume.sync_over = s->sync_over;
+    msg.resume.sync_well = s->sync_well;
     for (int i = 0; i < VOTE_KIND_COUNT; i++) {
         msg.resume.answered[i] = s->answered[i];
         msg.resume.answer[i] = s->answered_flag[i];

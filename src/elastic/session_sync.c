@@ -62,7 +62,7 @@ void session_sync_speak(struct session *s)
         ask.sync.content = t->content;
     }
     ask.sync.again = true;
-    ask.sync.id = s->sync_done;
+    ask.sync.id = s->sync_ended;
     session_send(s, &ask);
 }
 
@@ -77,17 +77,15 @@ int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
     return s->sync_result;
 }
 
-static void ended(struct session *s, uint64_t id, bool complete)
+void session_sync_raise(uint64_t *last, uint64_t id)
 {
-    if (id <= s->sync_done) return;
-    s->sync_done = id;
-    s->sync_complete = complete;
+    if (id > *last) *last = id;
 }
 
 void session_sync_end(struct session *s, int result, const char *error)
 {
     if (s->sync != SYNC_ASKED) return;
-    ended(s, s->sync_state.id, false);
+    session_sync_raise(&s->sync_ended, s->sync_state.id);
     state_end(&s->sync_state);
     s->sync = SYNC_OVER;
     s->sync_result = result;
@@ -159,7 +157,10 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
     enum sync_role role = (enum sync_role)msg->sync.role;
     const struct state_sync *t = &s->sync_state;
     bool ends = role == SYNC_COMPLETE || role > SYNC_DIFFERS;
-    if (ends) ended(s, msg->sync.id, role == SYNC_COMPLETE);
+    bool over = role == SYNC_COMPLETE || role == SYNC_NO_STATE;
+    if (ends) session_sync_raise(&s->sync_ended, msg->sync.id);
+    if (over) session_sync_raise(&s->sync_over, msg->sync.id);
+    if (role == SYNC_COMPLETE) session_sync_raise(&s->sync_well, msg->sync.id);
     if (s->sync != SYNC_ASKED) return;
     if (s->sync_again && t->phase == STATE_MOVING && msg->sync.id > t->id)
         state_again(&s->sync_state);

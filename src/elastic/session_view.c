@@ -330,10 +330,8 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
             s->answered_flag[i] = ANSWER_UNKNOWN;
         s->answered[i] = msg->view.answered[i];
     }
-    if (msg->view.synced > s->sync_done) {
-        s->sync_done = msg->view.synced;
-        s->sync_complete = false;
-    }
+    session_sync_raise(&s->sync_ended, msg->view.synced);
+    session_sync_raise(&s->sync_over, msg->view.synced);
     go_on(s, again);
     session_resume_view(s);
     s->out.changed(s->out.user);

@@ -83,9 +83,9 @@ enum master_part {
 
 struct master_peer_sync {
     bool voted;     /* has sent its vote, and has no answer yet */
-    bool synced;    /* has the state of the group's record */
     bool again;     /* asks for the one after `ended` once more (H6) */
     uint64_t ended; /* the last one, as it said to a new master */
+    uint64_t well;  /* the last one that gave it, or that took, its state */
     enum master_part part;
     uint8_t strategy;
     uint64_t revision, structure, content;

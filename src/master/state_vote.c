@@ -55,8 +55,7 @@ void state_vote_asked(struct master *m, uint32_t link,
     }
     p->sync.voted = true;
     p->sync.again = msg->sync.again;
-    /* Otherwise it is what RESUME says, for state_vote_resolve. */
-    if (p->sync.again) p->sync.ended = msg->sync.id;
+    p->sync.ended = msg->sync.id;
     p->sync.strategy = msg->sync.strategy;
     p->sync.revision = msg->sync.revision;
     p->sync.structure = msg->sync.structure;
@@ -100,7 +99,7 @@ void state_vote_done(struct master *m, uint32_t link,
     p->sync.part = PART_NONE;
     if (!has) return;
     credit(m, p->group, msg);
-    p->sync.synced = true;
+    p->sync.well = g->sync_id;
     p->sync.part =
         p->sync.strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;
 }
@@ -288,21 +287,29 @@ static void answer_all(struct master *m, uint32_t group, enum sync_role role,
     }
 }
 
+/* Whether it has the state of the record. */
+static bool was_in_last(const struct master_peer *p,
+                        const struct master_record *r)
+{
+    return r && p->sync.well == r->stamp;
+}
+
 static bool is_popular(const struct master_peer *p)
 {
     return p->sync.strategy == SYNC_ENFORCE_POPULAR;
 }
 
 /* Rule S2: the kind of strategy that counts, enforce-popular or the others. */
-static bool popular_counts(const struct master *m, uint32_t group)
+static bool popular_counts(struct master *m, uint32_t group)
 {
+    const struct master_record *r = find_record(m, m->groups[group].number);
     const struct master_peer *lowest = NULL;
     uint32_t count[2] = {0};
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (!votes(m, i, group)) continue;
         /* One of the last synchronization outweighs all newcomers. */
-        count[is_popular(p)] += p->sync.synced ? PEERS_MAX : 1;
+        count[is_popular(p)] += was_in_last(p, r) ? PEERS_MAX : 1;
         if (!lowest || p->rank < lowest->rank) lowest = p;
     }
     if (count[0] / PEERS_MAX != count[1] / PEERS_MAX ||
@@ -334,7 +341,7 @@ static struct election begin_election(struct master *m, uint32_t group)
     for (uint32_t i = 0; i < m->link_end; i++) {
         if (!votes(m, i, group)) continue;
         const struct master_peer_sync *s = &m->peers[i].sync;
-        if (s->synced) e.resume = false;
+        if (was_in_last(&m->peers[i], r)) e.resume = false;
         if (s->strategy != SYNC_RECEIVE_ONLY && s->revision > most)
             most = s->revision;
     }
@@ -404,7 +411,7 @@ static void assign_parts(struct master *m, uint32_t group,
             continue;
         }
         s->voted = false;
-        s->synced = same;
+        if (same) s->well = m->groups[group].sync_id;
         if (same)
             s->part = s->strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;
         else
@@ -436,7 +443,6 @@ static void decide(struct master *m, uint32_t group)
     g->sync_changed = true;
     for (uint32_t i = 0; i < m->link_end; i++) {
         if (!in_group(&m->peers[i], group)) continue;
-        m->peers[i].sync.synced = false;
         m->peers[i].sync.given = 0;
     }
     assign_parts(m, group, &e);
@@ -484,13 +490,6 @@ void state_vote_resolve(struct master *m)
     for (uint32_t i = 0; i < GROUPS_MAX; i++)
         if (m->records[i].used && m->records[i].under_way)
             resolve(m, &m->records[i]);
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        struct master_peer *p = &m->peers[i];
-        const struct master_record *r =
-            p->state == PEER_MEMBER ? find_record(m, m->groups[p->group].number)
-                                    : NULL;
-        p->sync.synced &= r && p->sync.ended == r->stamp;
-    }
 }
 
 /* Rule H6: who asks again for a synchronization that has ended, as some member
@@ -512,7 +511,7 @@ static void repeat_end(struct master *m, uint32_t group)
         msg.sync.revision = r->revision;
         msg.sync.role = has ? SYNC_COMPLETE : SYNC_NO_STATE;
         p->sync.voted = false;
-        p->sync.synced = has;
+        if (has) p->sync.well = r->stamp;
         master_send(m, i, &msg);
     }
 }

@@ -463,9 +463,8 @@ void succession_resume(struct master *m, uint32_t link,
     p->rank = h->rank;
     p->place = h->place;
     struct master_group *g = &m->groups[h->group];
-    if (msg->resume.synced > g->synced) g->synced = msg->resume.synced;
-    p->sync.synced = msg->resume.complete;
-    p->sync.ended = msg->resume.synced;
+    if (msg->resume.sync_over > g->synced) g->synced = msg->resume.sync_over;
+    p->sync.well = msg->resume.sync_well;
     note_answers(m, link, msg);
     struct wire_msg back = {.type = WIRE_RESUMED, .epoch = h->epoch};
     back.resume.id = p->info.id;

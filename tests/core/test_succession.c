@@ -220,15 +220,27 @@ static void test_an_answer_is_repeated(void **state)
     assert_non_null(strstr(said, "ANSWER 1 to 0. ANSWER 1 to 2. "));
 }
 
-static void ask(uint32_t link, uint64_t content, bool again, uint64_t ended)
+static struct wire_msg a_sync(uint64_t content, uint64_t revision)
 {
     static uint32_t calls = 100;
     struct wire_msg m = {.type = WIRE_SYNC, .round = ++calls, .epoch = 1};
     m.sync.strategy = SYNC_ENFORCE_POPULAR;
-    m.sync.revision = 3;
+    m.sync.revision = revision;
     m.sync.content = content;
+    return m;
+}
+
+static void ask(uint32_t link, uint64_t content, bool again, uint64_t ended)
+{
+    struct wire_msg m = a_sync(content, 3);
     m.sync.again = again;
     m.sync.id = ended;
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static void ask_at(uint32_t link, uint64_t content, uint64_t revision)
+{
+    struct wire_msg m = a_sync(content, revision);
     step(MASTER_RECEIVED, link, &m);
 }
 
@@ -245,8 +257,7 @@ static void test_the_end_of_a_synchronization_is_repeated(void **state)
     next();
     for (uint32_t i = 0; i < MEMBERS; i++) {
         struct wire_msg m = resume_of(i);
-        if (i == 0) m.resume.synced = id;
-        m.resume.complete = i == 0;
+        if (i == 0) m.resume.sync_over = m.resume.sync_well = id;
         resume(i, &m);
         if (i > 0) ask(i, i == 1 ? 30 : 31, true, 0);
         step(MASTER_RECEIVED, i, &m);
@@ -255,9 +266,33 @@ static void test_the_end_of_a_synchronization_is_repeated(void **state)
     char none[32];
     snprintf(none, sizeof none, "STATE %u to 2. ", SYNC_NO_STATE);
     assert_non_null(strstr(said, none));
-    assert_true(master->peers[0].sync.synced);
-    assert_true(master->peers[1].sync.synced);
-    assert_false(master->peers[2].sync.synced);
+    assert_true(master->peers[0].sync.well == id);
+    assert_true(master->peers[1].sync.well == id);
+    assert_false(master->peers[2].sync.well == id);
+}
+
+/* Who was in the last synchronization gives its state in the next one, though
+ * it asked before all others had resumed, and was refused in one between. */
+static void test_who_has_the_state_is_known(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < MEMBERS; i++) ask(i, 30, false, 0);
+    uint64_t id = master->groups[0].synced;
+    next();
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        struct wire_msg m = resume_of(i);
+        m.resume.sync_over = id + 1;
+        m.resume.sync_well = id;
+        resume(i, &m);
+        step(MASTER_RECEIVED, i, &m);
+        ask_at(i, 40, 4);
+    }
+    struct wire_msg flushed = {
+        .type = WIRE_FLUSHED, .round = master->round_last, .epoch = 1};
+    for (uint32_t i = 0; i < MEMBERS; i++) step(MASTER_RECEIVED, i, &flushed);
+    all_are_ready();
+    assert_non_null(strstr(said, "STATE 0 to 2. "));
+    assert_int_equal(master->records[0].revision, 4);
 }
 
 /* Nobody was told how it has ended: it is decided anew, as if it had not been
@@ -324,6 +359,7 @@ int main(void)
         CASE(test_without_a_grace_nobody_is_taken_over),
         CASE(test_an_answer_is_repeated),
         CASE(test_the_end_of_a_synchronization_is_repeated),
+        CASE(test_who_has_the_state_is_known),
         CASE(test_a_synchronization_under_way_never_was),
         cmocka_unit_test(test_siphash),
         CASE(test_damaged_wills),

@@ -20,6 +20,9 @@ static void on_send(void *user, const struct wire_msg *m)
     case WIRE_RESUME:
         say("RESUME %u.%u.%u. ", (unsigned)m->resume.id,
             (unsigned)m->resume.secret.word[1], (unsigned)m->resume.term);
+        if (m->resume.sync_over > 0)
+            say("sync %u over, %u well. ", (unsigned)m->resume.sync_over,
+                (unsigned)m->resume.sync_well);
         if (m->resume.claimed > 0)
             say("claimed %u. ", (unsigned)m->resume.claimed);
         return;
@@ -191,6 +194,38 @@ static void test_a_receiver_asks_when_it_has_all(void **state)
     assert_int_equal(session->sync, SYNC_OVER);
     assert_int_equal(session->sync_result, pcclNoSharedStateAvailable);
     assert_null(strstr(said, "SYNC again"));
+}
+
+static void answer_sync(uint64_t id, enum sync_role role)
+{
+    static struct state_list list;
+    assert_int_equal(session_sync(session, &list, SYNC_ENFORCE_POPULAR, 1),
+                     pcclSuccess);
+    hear(&(struct wire_msg){.type = WIRE_STATE,
+                            .sync = {.id = id, .role = (uint8_t)role}});
+    assert_int_equal(session->sync, SYNC_OVER);
+    uint64_t revision, tx, rx;
+    session_sync_take(session, &revision, &tx, &rx);
+}
+
+/* A refusal ends its own call: the others may still be in that one, and the
+ * state that it had from the last one is still the run's. */
+static void test_a_refusal_ends_no_synchronization(void **state)
+{
+    (void)state;
+    answer_sync(8, SYNC_COMPLETE);
+    answer_sync(9, SYNC_MIXED);
+    answer_sync(10, SYNC_AHEAD);
+    lose();
+    said[0] = '\0';
+    session_resume(session);
+    expect("RESUME 10.77.4. sync 8 over, 8 well. ");
+    resumed(5);
+    answer_sync(11, SYNC_NO_STATE);
+    session_master_gone(session, "again");
+    said[0] = '\0';
+    session_resume(session);
+    expect("RESUME 10.77.5. sync 11 over, 8 well. ");
 }
 
 /* The lists may have reached no holder, which would then never serve. */
@@ -404,6 +439,7 @@ int main(void)
         CASE(test_what_begins_in_the_gap_waits),
         CASE(test_a_receiver_asks_when_it_has_all),
         CASE(test_who_has_received_nothing_asks_at_once),
+        CASE(test_a_refusal_ends_no_synchronization),
         CASE(test_nobody_else_is_heard_in_the_gap),
         CASE(test_an_earlier_term_is_refused),
         CASE(test_the_latest_record_is_kept),

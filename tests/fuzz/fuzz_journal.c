@@ -232,7 +232,8 @@ static void say_resume(struct fuzz_input *in, struct master *m, pccl_ns now)
     msg.resume.id = fuzz_u8(in) < 250 ? who + 1 : fuzz_u8(in);
     msg.resume.secret = will_secrets[who];
     msg.resume.term = fuzz_below(in, 3);
-    msg.resume.synced = fuzz_u8(in);
+    msg.resume.sync_over = fuzz_u8(in);
+    msg.resume.sync_well = fuzz_u8(in);
     for (uint32_t i = 0; i < VOTE_KIND_COUNT; i++) {
         msg.resume.answered[i] = fuzz_below(in, 4);
         msg.resume.answer[i] = fuzz_u8(in);

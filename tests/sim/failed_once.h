@@ -44,6 +44,7 @@ static const struct {
     {"masters", 989325},   /* M2d: newcomers are left alone */
     {"masters", 1025032},  /* H4: the last member comes after the grace */
     {"masters", 1029681},  /* H6: a SYNC before all have resumed */
+    {"masters", 1034616},  /* H6: a refusal is no end for the group */
 };
 
 #endif

@@ -532,7 +532,7 @@ broken link not reported|ring/op_frame.c|s/^    e->out.fault(e->out.user, alone.
 departed peers vote (S1)|master/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
 decided without the late (S1)|master/state_vote.c|s/if (!master_waits(p) \&\& !p->voted\[VOTE_PENDING\]) return;/if (!master_waits(p) \&\& !p->voted[VOTE_PENDING]) { if (voters > 1) { members = voters; break; } return; }/
 strategies mix (S2a)|master/state_vote.c|s/is_popular(p) == popular) continue;/true) continue;/
-newcomers choose the strategy (S2a)|master/state_vote.c|s/p->sync.synced ? PEERS_MAX : 1/1/
+newcomers choose the strategy (S2a)|master/state_vote.c|s/was_in_last(p, r) ? PEERS_MAX : 1/1/
 the lowest rank does not break the tie of strategies (S2a)|master/state_vote.c|s/return lowest \&\& is_popular(lowest);/return false;/
 receive-only is elected (S2)|master/state_vote.c|s/if (!votes(m, link, group) || s->strategy == SYNC_RECEIVE_ONLY)/if (!votes(m, link, group))/
 receive-only serves (S2)|master/state_vote.c|s/s->part = s->strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/s->part = PART_SERVES;/
