@@ -444,7 +444,8 @@ static bool control_read(struct sim *s, struct sim_proc *p)
         enum wire_status status;
         while ((status = sim_next_message(&p->rx, &msg)) == WIRE_OK) {
             sim_trace_message(s, "read by", p->session->id, &msg);
-            witness_at_proc(p, &msg);
+            /* Who has given up hears nothing: for the model it is not read. */
+            if (p->session->state != SESSION_GONE) witness_at_proc(p, &msg);
             session_on_message(p->session, &msg);
         }
         SIM_CHECK(s, status != WIRE_BAD || pipe->spoilt,
