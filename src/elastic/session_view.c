@@ -263,6 +263,21 @@ static bool may_install(const struct session *s, const struct wire_msg *msg)
     return !s->grows;
 }
 
+/* Rule H6. Of what it waits for it keeps its own number: the INSTALL of a will
+ * comes without the answers that went before it. */
+static void raise_numbers(struct session *s, const struct wire_msg *msg)
+{
+    for (int i = 0; i < VOTE_KIND_COUNT; i++) {
+        if (s->votes[i] == VOTE_WAITING) continue;
+        if (s->answered[i] != msg->view.answered[i])
+            s->answered_flag[i] = ANSWER_UNKNOWN;
+        s->answered[i] = msg->view.answered[i];
+    }
+    session_sync_raise(&s->sync_over, msg->view.synced);
+    if (s->sync != SYNC_ASKED)
+        session_sync_raise(&s->sync_ended, msg->view.synced);
+}
+
 /* Rules R5, T1: the proposed view is in force. */
 void session_on_install(struct session *s, const struct wire_msg *msg)
 {
@@ -325,13 +340,7 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
         s->answers[kind] = kind == VOTE_UPDATE || s->view->ring;
     }
     s->state = SESSION_MEMBER;
-    for (int i = 0; i < VOTE_KIND_COUNT; i++) {
-        if (s->answered[i] != msg->view.answered[i])
-            s->answered_flag[i] = ANSWER_UNKNOWN;
-        s->answered[i] = msg->view.answered[i];
-    }
-    session_sync_raise(&s->sync_ended, msg->view.synced);
-    session_sync_raise(&s->sync_over, msg->view.synced);
+    raise_numbers(s, msg);
     go_on(s, again);
     session_resume_view(s);
     s->out.changed(s->out.user);

@@ -144,6 +144,38 @@ static void test_what_waits_is_asked_again(void **state)
     assert_int_equal(session->votes[VOTE_PENDING], VOTE_ANSWERED);
 }
 
+/* The INSTALL of a will comes without the answers that went before it: a member
+ * that waits for one still says that it lacks it. */
+static void test_a_will_answers_no_vote(void **state)
+{
+    (void)state;
+    static const uint64_t none[1];
+    static struct state_list list;
+    struct wire_msg view = {.type = WIRE_PROPOSE,
+                            .round = 2,
+                            .epoch = 1,
+                            .ids = none,
+                            .view = {.ring = true, .mesh = true}};
+    hear(&view);
+    assert_int_equal(session_vote(session, VOTE_PENDING), pcclSuccess);
+    assert_int_equal(session_sync(session, &list, SYNC_ENFORCE_POPULAR, 1),
+                     pcclSuccess);
+    lose();
+    session_resume(session);
+    hear(&(struct wire_msg){
+        .type = WIRE_RESUMED,
+        .resume = {.id = 10, .term = 5, .grace_ms = 5000, .installs = true}});
+    view.type = WIRE_INSTALL;
+    for (int i = 0; i < VOTE_KIND_COUNT; i++) view.view.answered[i] = 7;
+    view.view.synced = 9;
+    hear(&view);
+    assert_int_equal(session->view->epoch, 2);
+    assert_int_equal(session->answered[VOTE_PENDING], 0);
+    assert_int_equal(session->answered[VOTE_UPDATE], 7);
+    assert_true(session->sync_ended == 0);
+    assert_true(session->sync_over == 9);
+}
+
 /* A call that begins while there is no coordinator waits for the next one. */
 static void test_what_begins_in_the_gap_waits(void **state)
 {
@@ -436,6 +468,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_what_waits_is_asked_again),
+        CASE(test_a_will_answers_no_vote),
         CASE(test_what_begins_in_the_gap_waits),
         CASE(test_a_receiver_asks_when_it_has_all),
         CASE(test_who_has_received_nothing_asks_at_once),

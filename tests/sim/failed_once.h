@@ -45,6 +45,8 @@ static const struct {
     {"masters", 1025032},  /* H4: the last member comes after the grace */
     {"masters", 1029681},  /* H6: a SYNC before all have resumed */
     {"masters", 1034616},  /* H6: a refusal is no end for the group */
+    {"masters", 1132481},  /* H6: the INSTALL of a will answers no vote */
+    {NULL, 2045140},       /* time for links of many connections */
 };
 
 #endif
