@@ -164,8 +164,10 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
     if (s->sync != SYNC_ASKED) return;
     if (s->sync_again && t->phase == STATE_MOVING && msg->sync.id > t->id)
         state_again(&s->sync_state);
-    if (t->phase == STATE_MOVING && msg->sync.id != t->id) return;
-    if (msg->sync.id != 0 && msg->sync.id <= t->id_before) return;
+    /* A refusal without a number is of the call: it may be asked again (H6). */
+    bool stale = msg->sync.id != 0 && msg->sync.id <= t->id_before;
+    stale |= t->phase == STATE_MOVING && msg->sync.id != t->id;
+    if (stale && role != SYNC_CROSSED) return;
     if (role == SYNC_COMPLETE) {
         s->sync_revision = msg->sync.revision;
         s->sync_given = msg->sync.given;

@@ -228,6 +228,30 @@ static void test_a_receiver_asks_when_it_has_all(void **state)
     assert_null(strstr(said, "SYNC again"));
 }
 
+/* Who gives its state asks again meanwhile, and may be refused as anybody. */
+static void test_who_gives_can_be_refused(void **state)
+{
+    (void)state;
+    static struct state_list list;
+    static const uint64_t ids[] = {10, 11};
+    assert_int_equal(session_sync(session, &list, SYNC_ENFORCE_POPULAR, 1),
+                     pcclSuccess);
+    struct wire_msg m = {.type = WIRE_STATE, .ids = ids, .id_count = 2};
+    m.sync.id = 8;
+    m.sync.role = SYNC_WAIT;
+    m.sync.holders = m.sync.receivers = 1;
+    hear(&m);
+    lose();
+    session_resume(session);
+    resumed(5);
+    assert_non_null(strstr(said, "SYNC again"));
+    assert_int_equal(session->sync_state.phase, STATE_MOVING);
+    hear(
+        &(struct wire_msg){.type = WIRE_STATE, .sync = {.role = SYNC_CROSSED}});
+    assert_int_equal(session->sync, SYNC_OVER);
+    assert_int_equal(session->sync_result, pcclInvalidUsage);
+}
+
 static void answer_sync(uint64_t id, enum sync_role role)
 {
     static struct state_list list;
@@ -472,6 +496,7 @@ int main(void)
         CASE(test_what_begins_in_the_gap_waits),
         CASE(test_a_receiver_asks_when_it_has_all),
         CASE(test_who_has_received_nothing_asks_at_once),
+        CASE(test_who_gives_can_be_refused),
         CASE(test_a_refusal_ends_no_synchronization),
         CASE(test_nobody_else_is_heard_in_the_gap),
         CASE(test_an_earlier_term_is_refused),

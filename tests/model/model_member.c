@@ -493,6 +493,10 @@ void member_reads(struct model *m, struct process *p, const struct trace *t)
             p->refused_epoch = p->epoch;
         if (t->value != REFUSED && t->flag != PENDING) member_notify_all(p);
         return;
+    case MESSAGE_SYNCED:
+        if (t->value == REFUSED && t->epoch == p->epoch)
+            p->refused_epoch = p->epoch;
+        return;
     case MESSAGE_FLUSH:
         p->frozen = true;
         p->has_proposal = false;

@@ -46,7 +46,9 @@ static const struct {
     {"masters", 1029681},  /* H6: a SYNC before all have resumed */
     {"masters", 1034616},  /* H6: a refusal is no end for the group */
     {"masters", 1132481},  /* H6: the INSTALL of a will answers no vote */
-    {NULL, 2045140},       /* time for links of many connections */
+    {"masters", 1128186},  /* S9: who gives its state is refused, too */
+    {"masters", 1175242}, /* F6: a refusal of a synchronization, in the model */
+    {NULL, 2045140},      /* time for links of many connections */
 };
 
 #endif

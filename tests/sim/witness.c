@@ -159,6 +159,9 @@ static void write_fields(struct written *w, const struct wire_msg *m)
         t->flag = m->vote.kind;
         t->value = m->vote.flag;
         return;
+    case WIRE_STATE:
+        t->value = m->sync.role == SYNC_CROSSED ? REFUSED : 0;
+        return;
     case WIRE_SUSPECT:
     case WIRE_REFRESH:
         t->flag = m->fault.cause;
