@@ -262,7 +262,8 @@ struct master_group {
     uint32_t step; /* of the current probes */
     uint32_t loops, sweep;
     pccl_ns sweep_until, step_until;
-    uint64_t sync_id;        /* of the current synchronization, or 0 */
+    uint64_t sync_id; /* of the current synchronization, or 0 */
+    uint64_t sync_revision, sync_structure, sync_content; /* its state */
     uint64_t synced;         /* of the last one that has ended, or 0 */
     bool sync_changed;       /* a member of it was lost: send the lists again */
     uint32_t sync_text_rank; /* rank whose text is reported, if any */
@@ -479,7 +480,6 @@ void state_vote_refuse(struct master *m, uint32_t link, uint32_t epoch);
 
 /* All that may know has said how the synchronizations of the master before
  * have ended (rule H6). */
-void state_vote_resolve(struct master *m);
 
 /* round.c: the circle above, for one group. */
 void round_settle(struct master *m, uint32_t group);

@@ -20,13 +20,6 @@ struct master_record {
     uint32_t number; /* of the group */
     uint64_t revision, structure, content;
     uint64_t stamp; /* of the last change; the oldest record is replaced */
-    /* The synchronization has not ended: nobody was told of this state, and the
-     * one before it counts if the coordinator dies (rule H6). */
-    bool under_way;
-    struct master_state {
-        bool any;
-        uint64_t revision, structure, content, stamp;
-    } before;
 };
 
 /* A will (succession.h); borrowed. */

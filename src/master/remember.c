@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { FORM = 2 };
+enum { FORM = 3 };
 
 static void succession_fields(struct cursor *c, struct master_memory *m)
 {
@@ -21,18 +21,6 @@ static void succession_fields(struct cursor *c, struct master_memory *m)
         if (c->failed) return;
         cursor_raw(c, &w->bytes, w->size);
     }
-}
-
-static void before_fields(struct cursor *c, struct master_record *r)
-{
-    cursor_flag(c, &r->under_way);
-    if (!r->under_way) return;
-    cursor_flag(c, &r->before.any);
-    cursor_u64(c, &r->before.revision);
-    cursor_u64(c, &r->before.structure);
-    cursor_u64(c, &r->before.content);
-    cursor_u64(c, &r->before.stamp);
-    c->failed |= r->before.stamp >= r->stamp;
 }
 
 static void fields(struct cursor *c, struct master_memory *m)
@@ -56,7 +44,6 @@ static void fields(struct cursor *c, struct master_memory *m)
         cursor_u64(c, &r->stamp);
         c->failed |= r->stamp > m->stamp;
         r->used = true;
-        before_fields(c, r);
     }
     succession_fields(c, m);
 }

@@ -22,14 +22,7 @@ static struct master_record *find_record(struct master *m, uint32_t number)
 static struct master_record *take_record(struct master *m, uint32_t number)
 {
     struct master_record *found = find_record(m, number);
-    if (found) {
-        found->before = (struct master_state){.any = true,
-                                              .revision = found->revision,
-                                              .structure = found->structure,
-                                              .content = found->content,
-                                              .stamp = found->stamp};
-        return found;
-    }
+    if (found) return found;
     found = &m->records[0];
     for (uint32_t i = 0; i < GROUPS_MAX && found->used; i++) {
         struct master_record *r = &m->records[i];
@@ -167,13 +160,11 @@ static uint32_t count_part(const struct master *m, uint32_t group,
 static struct wire_msg group_state(struct master *m, uint32_t group)
 {
     const struct master_group *g = &m->groups[group];
-    const struct master_record *r = find_record(m, g->number);
     struct wire_msg msg = {.type = WIRE_STATE, .epoch = g->epoch};
     msg.sync.id = g->sync_id;
-    if (!r) return msg;
-    msg.sync.revision = r->revision;
-    msg.sync.structure = r->structure;
-    msg.sync.content = r->content;
+    msg.sync.revision = g->sync_revision;
+    msg.sync.structure = g->sync_structure;
+    msg.sync.content = g->sync_content;
     return msg;
 }
 
@@ -216,8 +207,11 @@ static void complete_part(struct master *m, uint32_t group,
 static void end_sync(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
-    struct master_record *r = find_record(m, g->number);
-    if (r) r->under_way = false;
+    struct master_record *r = take_record(m, g->number);
+    r->revision = g->sync_revision;
+    r->structure = g->sync_structure;
+    r->content = g->sync_content;
+    r->stamp = g->sync_id;
     if (!memory_keep(m)) return; /* J1 */
     g->synced = g->sync_id;
     struct wire_msg msg = group_state(m, group);
@@ -241,8 +235,6 @@ static void go_on(struct master *m, uint32_t group)
     if (open == 0 || count_part(m, group, PART_SERVES) == 0) {
         end_sync(m, group);
     } else if (g->sync_changed) {
-        /* Rule H6: who fails in it is out of it, also under another master. */
-        if (m->succession.grace > 0 && !memory_keep(m)) return;
         g->sync_changed = false;
         send_lists(m, group);
     }
@@ -433,12 +425,9 @@ static void decide(struct master *m, uint32_t group)
         answer_all(m, group, SYNC_NO_STATE, e.expected);
         return;
     }
-    struct master_record *r = take_record(m, g->number);
-    r->under_way = true;
-    r->revision = e.expected;
-    r->structure = m->peers[e.winner].sync.structure;
-    r->content = m->peers[e.winner].sync.content;
-    r->stamp = m->sync_last;
+    g->sync_revision = e.expected;
+    g->sync_structure = m->peers[e.winner].sync.structure;
+    g->sync_content = m->peers[e.winner].sync.content;
     g->sync_id = m->sync_last;
     g->sync_changed = true;
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -465,31 +454,6 @@ static void refuse_crossed(struct master *m, uint32_t group)
             master_send(m, i, &msg);
         }
     }
-}
-
-/* What was under way counts if somebody knows how it has ended. */
-static void resolve(struct master *m, struct master_record *r)
-{
-    uint64_t ended = 0;
-    for (uint32_t i = 0; i < m->group_count; i++) {
-        const struct master_group *g = &m->groups[m->group_list[i]];
-        if (g->number == r->number) ended = g->synced;
-    }
-    r->under_way = false;
-    if (ended == r->stamp) return;
-    const struct master_state before = r->before;
-    r->used = before.any;
-    r->revision = before.revision;
-    r->structure = before.structure;
-    r->content = before.content;
-    r->stamp = before.stamp;
-}
-
-void state_vote_resolve(struct master *m)
-{
-    for (uint32_t i = 0; i < GROUPS_MAX; i++)
-        if (m->records[i].used && m->records[i].under_way)
-            resolve(m, &m->records[i]);
 }
 
 /* Rule H6: who asks again for a synchronization that has ended, as some member

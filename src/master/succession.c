@@ -245,10 +245,7 @@ static bool read_will(struct master *m, uint32_t index,
 bool succession_begin(struct master *m, const struct master_memory *memory)
 {
     struct succession *s = &m->succession;
-    if (s->grace == 0 || !memory || memory->will_count == 0) {
-        state_vote_resolve(m);
-        return true;
-    }
+    if (s->grace == 0 || !memory || memory->will_count == 0) return true;
     struct wire_store *store = malloc(sizeof *store);
     bool good = store != NULL;
     for (uint32_t i = 0; i < memory->will_count && good; i++)
@@ -559,7 +556,6 @@ bool succession_waits(struct master *m)
     free(s->heirs);
     s->heirs = NULL;
     s->heir_count = 0;
-    state_vote_resolve(m);
     repeat_answers(m);
     for (uint32_t i = 0; i < m->group_count; i++) {
         struct master_group *g = &m->groups[m->group_list[i]];

@@ -18,6 +18,7 @@ enum {
     MEMBER_TENSORS = 8,
     MEMBER_PARTIALS = 6,
     MEMBER_BUFFER_MAX = 1 << 20,
+    MEMBER_LIST_MAX = 1 << 18, /* bytes of all its tensors */
     MEMBER_IDS = 32,
     MEMBER_GUARD = 32,
 };

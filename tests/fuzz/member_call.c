@@ -253,12 +253,12 @@ static uint8_t *make_list(struct fuzz_input *in, struct state_list *list,
 {
     struct state_tensor tensors[MEMBER_TENSORS];
     uint32_t count = fuzz_u8(in) % (MEMBER_TENSORS + 1);
-    uint8_t *bytes = malloc(MEMBER_BUFFER_MAX);
+    uint8_t *bytes = malloc(MEMBER_LIST_MAX);
     assert(bytes);
     size_t at = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint8_t kind = fuzz_u8(in);
-        size_t size = read_tensor(in, bytes + at, MEMBER_BUFFER_MAX - at);
+        size_t size = read_tensor(in, bytes + at, MEMBER_LIST_MAX - at);
         tensors[i] = (struct state_tensor){.name = kind & 1 ? "odd" : "t",
                                            .data = bytes + at,
                                            .count = size,

@@ -540,7 +540,7 @@ receiver becomes a holder (S8)|master/state_vote.c|s/p->sync.strategy == SYNC_RE
 revision stands still (S3)|master/state_vote.c|s/e.resume ? r->revision : r->revision + 1/r->revision/
 ahead is welcome (S3)|master/state_vote.c|s/if (s->revision > e->expected) {/if (s->revision > e->expected + 1) {/
 any checkpoint resumes (S4)|master/state_vote.c|s/answer(m, i, SYNC_FOREIGN, e->expected);/e->current = true;/
-the run is forgotten (S4)|master/state_vote.c|s/if (s->synced) e.resume = false;/e.resume = false;/
+the run is forgotten (S4)|master/state_vote.c|s/if (was_in_last(.*)) e.resume = false;/e.resume = false;/
 those behind are candidates (S5)|master/state_vote.c|s/return s->revision == e->expected || .*;/return true;/
 least popular wins (S5)|master/state_vote.c|s/count < best_votes ||/count > best_votes ||/
 tie by link (S5)|master/state_vote.c|s/rank > best_rank)/false)/
@@ -822,8 +822,10 @@ heirs are not waited for (H5)|master/succession.c|s/if (!all && m->now < s->unti
 who does not come is forgotten (H5)|master/succession.c|s/if (!s->heirs\[i\].resumed) bury(m, &s->heirs\[i\]);/continue;/
 decides before all have spoken (H6)|master/succession.c|s/missing == 0 && all_have_spoken(m)/missing == 0/
 no answer is repeated (H6)|master/succession.c|s/^    repeat_answers(m);//
+a refusal is the end for all (H6)|elastic/session_sync.c|s/bool over = role == SYNC_COMPLETE .*/bool over = ends;/
+who gives cannot be refused (S9)|elastic/session_sync.c|s/if (stale \&\& role != SYNC_CROSSED) return;/if (stale) return;/
+the INSTALL of a will answers a vote (H6)|elastic/session_view.c|s/if (s->votes\[i\] == VOTE_WAITING) continue;//
 the end of a synchronization is not repeated (H6)|master/state_vote.c|s/^    repeat_end(m, group);//
-what was under way counts (H6)|master/state_vote.c|s/^    if (ended == r->stamp) return;/    return;/
 who receives asks at once (H6)|elastic/session_sync.c|s/s->sync_unspoken = moves \&\& t->outcome == STATE_OPEN;/s->sync_unspoken = false;/
 a vote is not asked again (H6)|elastic/session_resume.c|s/if (s->votes\[i\] != VOTE_WAITING || s->vote_calls\[i\] <= last)/if (true)/
 letters are not sent (H7)|master/succession.c|s/if (back.resume.installs) send_letters(m, link, h->group);//
