@@ -246,6 +246,8 @@ struct master_group {
     uint32_t number;   /* the peers' peer_group */
     uint32_t epoch;    /* of the current view; 0 before the first */
     uint32_t round;    /* the last round */
+    uint32_t measured; /* round for which these were measured: */
+    uint32_t world, groups, largest; /* peers, groups, largest, of the run */
     uint32_t traits;   /* of the members that flushed in it (rule T4) */
     pccl_ns broken_at; /* time of the round's cause, for reports */
     pccl_ns probed_at;

@@ -302,13 +302,18 @@ static uint32_t size_after(const struct master *m, uint32_t group)
     return count;
 }
 
-static void measure_world(const struct master *m, struct wire_msg *msg)
+/* Once for each round: all members of a view are told the same, also those that
+ * another master tells (H7), whatever becomes of other groups meanwhile. */
+static void measure_world(struct master *m, struct master_group *g)
 {
+    if (g->measured == g->round) return;
+    g->measured = g->round;
+    g->world = g->groups = g->largest = 0;
     for (uint32_t i = 0; i < m->group_count; i++) {
         uint32_t size = size_after(m, m->group_list[i]);
-        msg->view.world += size;
-        msg->view.groups += size > 0;
-        if (size > msg->view.largest) msg->view.largest = size;
+        g->world += size;
+        g->groups += size > 0;
+        if (size > g->largest) g->largest = size;
     }
 }
 
@@ -366,7 +371,10 @@ static void send_install(struct master *m, uint32_t group, uint32_t count)
     msg.view.synced = g->synced;
     if (!g->ring) msg.id_count = blocker_ids(m, g);
     msg.ids = m->ids;
-    measure_world(m, &msg);
+    measure_world(m, g);
+    msg.view.world = g->world;
+    msg.view.groups = g->groups;
+    msg.view.largest = g->largest;
     count = live_links(m, count);
     if (count > 0) m->out.send(m->out.user, m->links, count, &msg);
 }

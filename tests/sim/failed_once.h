@@ -47,6 +47,7 @@ static const struct {
     {"masters", 1034616},  /* H6: a refusal is no end for the group */
     {"masters", 1132481},  /* H6: the INSTALL of a will answers no vote */
     {"masters", 1128186},  /* S9: who gives its state is refused, too */
+    {"masters", 1311358},  /* T1: one view, two sizes of the run */
     {"masters", 1175242}, /* F6: a refusal of a synchronization, in the model */
     {NULL, 2045140},      /* time for links of many connections */
 };
