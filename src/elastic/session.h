@@ -114,6 +114,7 @@ struct session {
     /* The last synchronization that has ended for this peer, for its group, and
      * well for this peer. One that refuses this peer ends for it alone. */
     uint64_t sync_ended, sync_over, sync_well;
+    bool sync_waits;       /* the one asked for last is not decided */
     bool sync_again;       /* the one under way is asked for again... */
     bool sync_unspoken;    /* ... once its bytes are here */
     uint64_t sync_elected; /* revision that its lists named */
@@ -145,7 +146,7 @@ struct session {
     char dispute[WIRE_TEXT_MAX + 1];
     uint64_t blockers[BLOCKERS_MAX][2]; /* pairs that prevent a ring */
     uint32_t blocker_count;
-    uint32_t refused_epoch; /* this peer's update was refused in it */
+    bool refuses; /* a verdict of this round: INSTALL ends a vote (F6) */
 
     struct session_waits waits;
     struct sample_count samples;
@@ -287,6 +288,7 @@ void session_gone(struct session *s, const char *reason);
 void session_sync_on_message(struct session *s, const struct wire_msg *msg);
 void session_partial_init(struct session *s);
 void session_sync_over(void *session); /* the engine's part */
+void session_sync_refuse(struct session *s);
 void session_sync_end(struct session *s, int result, const char *error);
 void session_sync_raise(uint64_t *last, uint64_t id);
 /* Another master is to hear what the one that died had been asked. */
@@ -304,6 +306,9 @@ void session_on_verdict(struct session *s, const struct wire_msg *msg);
  * not launched here. False: there are none. */
 bool session_drop_crossed(struct session *s, uint64_t tag);
 void session_end_verdicts(struct session *s); /* INSTALL has judged */
+/* An update, an optimization or a synchronization has ended for this peer, or
+ * all members have come to it. */
+void session_call_over(struct session *s);
 /* The verdict that is kept for this launch, unless an older loss comes first
  * (P1); and its end, once there is an operation that has it. */
 bool session_meets_verdict(const struct session *s, const struct op_request *r,

@@ -16,6 +16,7 @@ static struct wire_msg question(struct session *s)
     ask.sync.strategy = s->sync_strategy;
     ask.sync.structure = list->structure;
     ask.sync.content = list->content;
+    s->sync_waits = true;
     return ask;
 }
 
@@ -55,6 +56,7 @@ void session_sync_speak(struct session *s)
         moves = false;
     }
     s->sync_unspoken = moves && t->outcome == STATE_OPEN;
+    s->sync_waits = false;
     if (s->sync_unspoken) return;
     struct wire_msg ask = question(s);
     if (moves && t->outcome == STATE_RECEIVED) {
@@ -82,9 +84,17 @@ void session_sync_raise(uint64_t *last, uint64_t id)
     if (id > *last) *last = id;
 }
 
+/* All members of the group have come to it, or this one is out of it. */
+static void end_wait(struct session *s)
+{
+    if (s->sync_waits) session_call_over(s);
+    s->sync_waits = false;
+}
+
 void session_sync_end(struct session *s, int result, const char *error)
 {
     if (s->sync != SYNC_ASKED) return;
+    end_wait(s);
     session_sync_raise(&s->sync_ended, s->sync_state.id);
     state_end(&s->sync_state);
     s->sync = SYNC_OVER;
@@ -151,6 +161,12 @@ static void refuse_sync(struct session *s, enum sync_role role,
     session_sync_end(s, refusals[role].result, text);
 }
 
+/* Rule F6. */
+void session_sync_refuse(struct session *s)
+{
+    if (s->sync_waits) refuse_sync(s, SYNC_CROSSED, 0);
+}
+
 /* Rules S6..S8. */
 void session_sync_on_message(struct session *s, const struct wire_msg *msg)
 {
@@ -175,8 +191,6 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
         return;
     }
     if (role > SYNC_DIFFERS) {
-        if (msg->epoch == s->view->epoch && role == SYNC_CROSSED)
-            s->refused_epoch = msg->epoch;
         refuse_sync(s, role, msg->sync.revision);
         return;
     }
@@ -190,6 +204,7 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
                                   .receivers = msg->sync.receivers,
                                   .count = msg->id_count};
     if (orders.holders + orders.receivers > orders.count) return;
+    end_wait(s);
     s->sync_elected = msg->sync.revision;
     if (!state_parts(&s->sync_state, &orders))
         session_gone(s, "out of memory for the synchronization");

@@ -99,17 +99,16 @@ static void add_pending_abort(struct session *s, const struct wire_op *v,
 }
 
 /* Rule F6: a verdict on an operation that is not launched here waits for the
- * launch. A peer whose vote was refused for that operation (V4) has had its
- * error. */
+ * launch, or ends the vote that this peer is in instead. */
 static void keep_verdict(struct session *s, const struct wire_op *v)
 {
     int result = session_forced((enum op_verdict)v->state);
-    bool told = v->state == VERDICT_USAGE && s->refused_epoch == s->view->epoch;
     struct op *op = engine_find(s->engine, v->tag);
-    if (v->state == VERDICT_COMMIT || result == pcclSuccess || told) return;
+    if (v->state == VERDICT_COMMIT || result == pcclSuccess) return;
     if (v->state == VERDICT_MISPLACED) return; /* rule V6f */
     bool queued = op && op_phase(op) == PHASE_QUEUED &&
                   op_name(op).scope == v->scope && v->state != VERDICT_CROSSED;
+    s->refuses |= v->state == VERDICT_USAGE;
     if (queued)
         op_set_verdict(op, (enum op_verdict)v->state);
     else
@@ -166,9 +165,30 @@ bool session_drop_crossed(struct session *s, uint64_t tag)
     return s->pending_abort_count < before;
 }
 
-/* Rule V6e. */
+/* Rule F6: what others had launched before they came to that call, this peer
+ * launches no more. */
+void session_call_over(struct session *s)
+{
+    s->pending_abort_count = 0;
+}
+
+/* Rule F6. */
+static void refuse_call(struct session *s)
+{
+    s->refuses = false;
+    for (int kind = 0; kind < VOTE_KIND_COUNT; kind++) {
+        if (kind == VOTE_PENDING || s->votes[kind] != VOTE_WAITING) continue;
+        s->votes[kind] = VOTE_ANSWERED;
+        s->answers[kind] = 0xff;
+        session_call_over(s);
+    }
+    session_sync_refuse(s);
+}
+
+/* Rules V6e, F6. */
 void session_end_verdicts(struct session *s)
 {
+    if (s->refuses) refuse_call(s);
     for (uint32_t i = 0; i < s->pending_abort_count; i++) {
         struct pending_abort *a = &s->pending_aborts[i];
         if (!a->crossed) continue;

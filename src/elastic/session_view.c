@@ -160,6 +160,7 @@ void session_on_propose(struct session *s, const struct wire_msg *msg)
     s->proposed = true;
     s->ready_sent = false;
     s->verdicts = s->verdicts_again = 0;
+    s->refuses = false;
     s->grows = msg->member_count > 0;
     s->removed_count = msg->id_count;
     for (uint32_t i = 0; i < msg->id_count; i++) s->removed[i] = msg->ids[i];
@@ -338,6 +339,7 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
     if (update && s->votes[kind] == VOTE_WAITING) {
         s->votes[kind] = VOTE_ANSWERED;
         s->answers[kind] = kind == VOTE_UPDATE || s->view->ring;
+        session_call_over(s);
     }
     s->state = SESSION_MEMBER;
     raise_numbers(s, msg);

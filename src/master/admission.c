@@ -51,7 +51,7 @@ void admission_refuse(struct master *m)
     }
 }
 
-static bool all_groups_open(const struct master *m)
+bool admission_all_open(const struct master *m)
 {
     for (uint32_t i = 0; i < m->group_count; i++) {
         const struct master_group *g = &m->groups[m->group_list[i]];
@@ -88,7 +88,7 @@ static pccl_ns first_vote(const struct master *m)
  * made, an update retries without newcomers (R4). */
 void admission_admit(struct master *m)
 {
-    if (!all_groups_open(m)) return;
+    if (!admission_all_open(m)) return;
     uint32_t members = master_count(m, PEER_MEMBER);
     if (m->job && m->founded && members == 0) admission_refuse(m);
     uint32_t waiting = 0;

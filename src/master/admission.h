@@ -13,5 +13,7 @@ void admission_settle(struct master *m);
 void admission_refuse(struct master *m);
 /* Begins the first view, or an update that all members have voted for. */
 void admission_admit(struct master *m);
+/* No group is in a round. */
+bool admission_all_open(const struct master *m);
 
 #endif

@@ -84,35 +84,6 @@ static void query_waiting(struct master *m, uint32_t link,
     }
 }
 
-/* Refuses the vote of all waiting members: no operation has completed that one
- * of them has not launched. */
-static void refuse_waiting(struct master *m, uint32_t group)
-{
-    /* The refusal names the operation, so members need not be notified of it
-     * again (F6). */
-    struct wire_msg refusal = {.type = WIRE_ANSWER,
-                               .epoch = m->groups[group].epoch};
-    refusal.vote.flag = 0xff;
-    for (int kind = 0; kind < VOTE_KIND_COUNT; kind++) {
-        if (kind == VOTE_PENDING) continue;
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < m->link_end; i++) {
-            struct master_peer *p = &m->peers[i];
-            if (p->state != PEER_MEMBER || p->group != group) continue;
-            if (!p->voted[kind]) continue;
-            p->voted[kind] = false;
-            m->links[count++] = i;
-        }
-        refusal.vote.kind = (uint8_t)kind;
-        if (count > 0) m->out.send(m->out.user, m->links, count, &refusal);
-    }
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->state == PEER_MEMBER && p->group == group)
-            state_vote_refuse(m, i, m->groups[group].epoch);
-    }
-}
-
 static bool lacks_one(const struct wire_msg *report)
 {
     for (uint32_t i = 0; i < report->op_count; i++) {
@@ -122,7 +93,8 @@ static bool lacks_one(const struct wire_msg *report)
 }
 
 /* A member waits in a vote and has not launched an operation in which another
- * one is blocked: both get an error instead of a deadlock. */
+ * one is blocked: the lists of the flush show it, and both get an error instead
+ * of a deadlock (round_ops_judge()). */
 void deadlock_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_peer *p = &m->peers[link];
@@ -138,11 +110,7 @@ void deadlock_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
         return;
     }
     p->questions--;
-    for (uint32_t i = 0; i < msg->op_count; i++) {
-        if (msg->ops[i].state != OP_NOT_LAUNCHED) continue;
-        round_force(g, p->rank, p->rank, &msg->ops[i], VERDICT_USAGE);
-        g->restart = true;
-        g->broken_at = m->now;
-    }
-    if (g->restart) refuse_waiting(m, p->group);
+    if (!lacks_one(msg)) return;
+    g->restart = true;
+    g->broken_at = m->now;
 }

@@ -127,8 +127,9 @@ struct master_peer {
     bool stays; /* its group evicts nobody for lack of a ring (R4b) */
     bool voted[VOTE_KIND_COUNT];
     uint32_t answered[VOTE_KIND_COUNT]; /* last answer that it had (H6) */
-    bool spoke;         /* it has said what it waits for, since it resumed */
-    uint32_t call;      /* number of its last vote or synchronization (V1) */
+    bool spoke;       /* it has said what it waits for, since it resumed */
+    uint32_t call;    /* number of its last vote or synchronization (V1) */
+    uint32_t refused; /* the INSTALL of this epoch has ended such a call (F6) */
     uint32_t questions; /* of a deadlock probe, not answered yet (rule V4) */
     uint32_t asked;     /* operation whose state it owes next (F4) */
     uint32_t group;     /* index */
@@ -476,10 +477,6 @@ void state_vote_asked(struct master *m, uint32_t link,
                       const struct wire_msg *msg);
 void state_vote_done(struct master *m, uint32_t link,
                      const struct wire_msg *msg);
-/* Refuses the synchronization in which the member waits, if any; `epoch` as in
- * an ANSWER that refuses (V4, V5). */
-void state_vote_refuse(struct master *m, uint32_t link, uint32_t epoch);
-
 /* All that may know has said how the synchronizations of the master before
  * have ended (rule H6). */
 
@@ -511,6 +508,10 @@ void round_ops_result(struct master *m, uint32_t link,
 bool round_ops_relayed(const struct master_group *g); /* all results due */
 bool round_ops_owes(const struct master_group *g, uint32_t link); /* RESULT */
 void round_ops_send_verdicts(struct master *m, uint32_t group);
+/* Once the lists and answers are there, and once INSTALL is sent: members that
+ * wait in a vote (V4a). */
+void round_ops_judge(struct master *m, uint32_t group);
+void round_ops_refuse(struct master *m, uint32_t group);
 bool round_ops_has_rank(const struct master_table *t, uint32_t scope,
                         uint32_t rank);
 /* crossed.c: the verdict of the operations that wait for each other (V6b). */

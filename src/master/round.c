@@ -419,6 +419,7 @@ static void end_round(struct master *m, uint32_t group)
         round_send_install(m, group, count);
     else
         succession_forget(m, group);
+    round_ops_refuse(m, group);
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         if (p->state == PEER_FREE || p->group != group) continue;
@@ -494,11 +495,12 @@ static bool advance(struct master *m, uint32_t group)
             round_ops_ask(m, group);
             limits_begin(m, group);
         }
-        return true;
+        return true; /* nobody waits in a vote who has listed all of them */
     case GROUP_ASKING:
         if (!all_answered(m, group, ANSWER_TOLD)) return false;
         g->phase = GROUP_DONATING;
         round_ops_decide(m, group);
+        round_ops_judge(m, group);
         limits_begin(m, group);
         return true;
     case GROUP_DONATING:

@@ -7,6 +7,8 @@
  * A member that sends something else has broken the protocol and is out. */
 #include "master.h"
 
+#include "votes.h"
+
 #include "../base/buggify.h"
 #include "../base/scope.h"
 
@@ -456,6 +458,41 @@ static void apply_forced(struct master_group *g)
         if (op && round_ops_has_rank(&g->table, op->scope, f->rank) &&
             round_ops_has_rank(&g->table, op->scope, f->other))
             op->forced = f->op.state;
+    }
+}
+
+/* A member of the scope waits in a vote. */
+static bool is_kept_waiting(struct master *m, uint32_t group, uint32_t scope)
+{
+    uint32_t count = links_of(m, group, scope, false);
+    for (uint32_t i = 0; i < count; i++)
+        if (master_waits(&m->peers[m->links[i]])) return true;
+    return false;
+}
+
+/* Rule V4a. What it waits in excludes operations: those that it has launched
+ * it has returned, and so they are committed. */
+void round_ops_judge(struct master *m, uint32_t group)
+{
+    struct master_table *t = &m->groups[group].table;
+    for (uint32_t s = 0; s < t->scope_count; s++) {
+        if (!is_kept_waiting(m, group, s)) continue;
+        for (uint32_t i = t->scopes[s].first; i != MASTER_NO_OP;
+             i = t->ops[i].next)
+            t->ops[i].forced = VERDICT_USAGE;
+    }
+}
+
+/* Rule F6: who waits in a vote is refused by USAGE. */
+void round_ops_refuse(struct master *m, uint32_t group)
+{
+    const struct master_group *g = &m->groups[group];
+    for (uint32_t i = 0; i < g->table.op_count; i++) {
+        const struct master_op *op = &g->table.ops[i];
+        if (op->commit || op->forced != VERDICT_USAGE) continue;
+        uint32_t count = links_of(m, group, op->scope, true);
+        for (uint32_t k = 0; k < count; k++)
+            votes_end(m, m->links[k], g->round);
     }
 }
 

@@ -112,11 +112,10 @@ static void answer(struct master *m, uint32_t link, enum sync_role role,
     master_send(m, link, &msg);
 }
 
-void state_vote_refuse(struct master *m, uint32_t link, uint32_t epoch)
+static void refuse(struct master *m, uint32_t link)
 {
     if (!m->peers[link].sync.voted) return;
-    struct wire_msg msg = {.type = WIRE_STATE, .epoch = epoch};
-    msg.sync.role = SYNC_CROSSED;
+    struct wire_msg msg = {.type = WIRE_STATE, .sync.role = SYNC_CROSSED};
     m->peers[link].sync.voted = false;
     master_send(m, link, &msg);
 }
@@ -444,7 +443,7 @@ static void refuse_crossed(struct master *m, uint32_t group)
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         if (!in_group(p, group)) continue;
-        state_vote_refuse(m, i, 0);
+        refuse(m, i);
         struct wire_msg msg = {.type = WIRE_ANSWER};
         msg.vote.flag = 0xff;
         for (uint8_t kind = 0; kind < VOTE_KIND_COUNT; kind++) {

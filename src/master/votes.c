@@ -1,6 +1,8 @@
 /* votes.c - the votes of all members. See votes.h. */
 #include "votes.h"
 
+#include "admission.h"
+
 static void take_vote(struct master *m, uint32_t link,
                       const struct wire_msg *msg)
 {
@@ -16,13 +18,23 @@ static void take_vote(struct master *m, uint32_t link,
 void votes_take(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_peer *p = &m->peers[link];
+    bool pending = msg->type == WIRE_VOTE && msg->vote.kind == VOTE_PENDING;
     if ((int32_t)(msg->round - p->call) <= 0) return; /* it has come before */
     p->call = msg->round;
+    /* Rule F6: it was under way when INSTALL refused it. */
+    if (!pending && msg->epoch < p->refused) return;
     p->voted_at = m->now;
     if (msg->type == WIRE_VOTE)
         take_vote(m, link, msg);
     else
         state_vote_asked(m, link, msg);
+}
+
+void votes_end(struct master *m, uint32_t link, uint32_t epoch)
+{
+    struct master_peer *p = &m->peers[link];
+    p->voted[VOTE_UPDATE] = p->voted[VOTE_OPTIMIZE] = p->sync.voted = false;
+    p->refused = epoch;
 }
 
 bool votes_all(const struct master *m, enum vote_kind kind)
@@ -54,10 +66,12 @@ void votes_answer(struct master *m, enum vote_kind kind, uint8_t flag)
     if (count > 0) m->out.send(m->out.user, m->links, count, &answer);
 }
 
-/* All members wait, but for different answers, so no answer can ever come. */
+/* All members wait, but for different answers, so no answer can ever come. Not
+ * amid a round: its INSTALL may refuse some of them (F6). */
 void votes_refuse_crossed(struct master *m)
 {
     uint32_t members = 0;
+    if (!admission_all_open(m)) return;
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (p->state != PEER_MEMBER || p->leaving) continue;

@@ -11,5 +11,8 @@ bool votes_all(const struct master *m, enum vote_kind kind);
 /* To all who wait for it (rule V2). */
 void votes_answer(struct master *m, enum vote_kind kind, uint8_t flag);
 void votes_refuse_crossed(struct master *m); /* rule V5 */
+/* The INSTALL of this epoch refuses the member's update, optimization or
+ * synchronization, if it waits in one (rule F6). */
+void votes_end(struct master *m, uint32_t link, uint32_t epoch);
 
 #endif

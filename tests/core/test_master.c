@@ -429,7 +429,7 @@ static void test_fail(void **state) /* D10 */
     READY(2, 2, VERDICT3("9.4:5") INSTALL3);
 }
 
-static void test_probe(void **state) /* V4 */
+static void test_probe(void **state) /* V4a, F6a */
 {
     (void)state;
     three();
@@ -437,10 +437,17 @@ static void test_probe(void **state) /* V4 */
     now += 51;
     TICK("1 ASK\n2 ASK\n");
     TOLD(1, 0, "0 ASK 7.0:1\n", {.tag = 7, .state = OP_RUNNING});
-    TOLD(0, 0,
-         "0 ANSWER 0=255\n0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n"
-         "2 FLUSH r2 dead=0\n",
+    TOLD(0, 0, "0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n2 FLUSH r2 dead=0\n",
          {.tag = 7, .state = OP_NOT_LAUNCHED});
+    FLUSHED(1, 2, "", {.tag = 7, .state = OP_RUNNING});
+    FLUSHED(2, 2, "", {.tag = 7, .state = OP_RUNNING});
+    IDLE(0, 2, "0 ASK 7.0:1\n1 ASK 7.0:1\n2 ASK 7.0:1\n");
+    TOLD(0, 2, "", {.tag = 7, .state = OP_NOT_LAUNCHED});
+    TOLD(1, 2, "", {.tag = 7, .state = OP_RUNNING});
+    TOLD(2, 2, PROPOSE3, {.tag = 7, .state = OP_RUNNING});
+    READY(0, 2, "");
+    READY(1, 2, "");
+    READY(2, 2, VERDICT3("7.0:3") INSTALL3);
 }
 
 static void test_a_dial_request(void **state) /* P2P-10 */

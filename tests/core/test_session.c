@@ -3,17 +3,11 @@
  * one (rule O7), its request that an operation fail, until the master has
  * received it (rule D10), a world that follows its votes (rule T1), and the
  * links that it tries in a survey (rule R4d). */
-#include "said.h"
+#include "joined.h"
 
 #include "../../include/pccl.h"
 #include "../../src/base/scope.h"
-#include "../../src/elastic/session.h"
 #include "../../src/ring/op.h"
-
-enum { MEMBERS = 7 };
-
-static struct session *session;
-static struct wire_member members[MEMBERS];
 
 static void on_send(void *user, const struct wire_msg *m)
 {
@@ -30,65 +24,18 @@ static void on_send(void *user, const struct wire_msg *m)
     say("\n");
 }
 
-static uint32_t on_dial(void *user, const struct wire_addr *addr)
-{
-    (void)user;
-    return conn_is_free(session->links, addr->port) ? addr->port : NO_CONN;
-}
-
 static void on_close(void *user, uint32_t conn)
 {
     (void)user;
     say("close %u\n", conn);
 }
 
-static void on_changed(void *user)
-{
-    (void)user;
-}
-
-static void hear(const struct wire_msg *m)
-{
-    session_on_message(session, m);
-}
-
-/* Member 10 of 10, 11, 12; no link is ever made, so nothing ends. */
 static int setup(void **state)
 {
     (void)state;
-    session = calloc(1, sizeof *session);
-    struct session_config c = {
-        .driver = {.dial = on_dial, .close = on_close},
-        .events = {.to_master = on_send, .changed = on_changed},
-        .pool_size = 1,
-        .deadline = PCCL_S};
-    if (!session || !session_init(session, &c)) return 1;
-    for (uint32_t i = 0; i < MEMBERS; i++) {
-        members[i].id = 10 + i;
-        members[i].addr.port = (uint16_t)i;
-    }
-    said[0] = '\0';
-    session_hello(session, &(struct wire_msg){.type = WIRE_HELLO});
-    hear(&(struct wire_msg){.type = WIRE_WELCOME, .welcome = {.id = 10}});
-    static const uint64_t none[1];
-    struct wire_msg view = {.type = WIRE_PROPOSE,
-                            .round = 1,
-                            .ids = none,
-                            .members = members,
-                            .member_count = 3,
-                            .view = {.ring = true, .mesh = true}};
-    hear(&view);
-    view.type = WIRE_INSTALL;
-    hear(&view);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    session_free(session);
-    free(session);
-    return 0;
+    return join(
+        on_send, on_close,
+        &(struct wire_msg){.type = WIRE_WELCOME, .welcome = {.id = 10}});
 }
 
 static void launch(uint64_t tag, const uint64_t *scope, uint32_t scope_size)
@@ -305,25 +252,6 @@ static void test_arguments_of_another_view(void **state)
 }
 
 /* Of the same members, with one verdict if there is any. */
-static void next_epoch(uint32_t round, struct wire_op *verdict)
-{
-    static const uint64_t none[1];
-    struct wire_msg m = {.type = WIRE_FLUSH,
-                         .epoch = round - 1,
-                         .round = round,
-                         .ids = none,
-                         .ops = verdict,
-                         .op_count = verdict ? 1 : 0,
-                         .view = {.ring = true, .mesh = true}};
-    hear(&m);
-    m.type = WIRE_PROPOSE;
-    hear(&m);
-    m.type = WIRE_VERDICT;
-    if (verdict) hear(&m);
-    m.type = WIRE_INSTALL;
-    hear(&m);
-}
-
 /* Rule F8: another member has lied that it has the result of this operation, so
  * it cannot be committed here. It ends, and nothing else. */
 static void test_a_commit_of_what_is_not_complete(void **state)

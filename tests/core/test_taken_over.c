@@ -2,16 +2,10 @@
  * comes or does not (rules H1, H2, H6, H8), and the record that it keeps (H10,
  * H13). The coordinator's side: test_succession, test_fence.
  */
-#include "said.h"
+#include "joined.h"
 
 #include "../../include/pccl.h"
 #include "../../src/base/wire_resume.h"
-#include "../../src/elastic/session.h"
-
-enum { MEMBERS = 3 };
-
-static struct session *session;
-static struct wire_member members[MEMBERS];
 
 static void on_send(void *user, const struct wire_msg *m)
 {
@@ -51,67 +45,22 @@ static void on_send(void *user, const struct wire_msg *m)
     }
 }
 
-static uint32_t on_dial(void *user, const struct wire_addr *addr)
-{
-    (void)user;
-    return conn_is_free(session->links, addr->port) ? addr->port : NO_CONN;
-}
-
 static void on_close(void *user, uint32_t conn)
 {
     (void)user, (void)conn;
 }
 
-static void on_changed(void *user)
-{
-    (void)user;
-}
-
-static void hear(const struct wire_msg *m)
-{
-    session_on_message(session, m);
-}
-
-/* Member 10 of 10, 11, 12. The grace is of 5 seconds, the term 4. */
+/* The grace is of 5 seconds, the term 4. */
 static int setup(void **state)
 {
     (void)state;
-    session = calloc(1, sizeof *session);
-    struct session_config c = {
-        .driver = {.dial = on_dial, .close = on_close},
-        .events = {.to_master = on_send, .changed = on_changed},
-        .pool_size = 1,
-        .deadline = PCCL_S};
-    if (!session || !session_init(session, &c)) return 1;
-    for (uint32_t i = 0; i < MEMBERS; i++) {
-        members[i].id = 10 + i;
-        members[i].addr.port = (uint16_t)i;
-    }
-    session_hello(session, &(struct wire_msg){.type = WIRE_HELLO});
-    hear(&(struct wire_msg){
+    struct wire_msg welcome = {
         .type = WIRE_WELCOME,
         .welcome = {
-            .id = 10, .term = 4, .grace_ms = 5000, .secret = {{3, 77}}}});
-    static const uint64_t none[1];
-    struct wire_msg view = {.type = WIRE_PROPOSE,
-                            .round = 1,
-                            .ids = none,
-                            .members = members,
-                            .member_count = MEMBERS,
-                            .view = {.ring = true, .mesh = true}};
-    hear(&view);
-    view.type = WIRE_INSTALL;
-    hear(&view);
+            .id = 10, .term = 4, .grace_ms = 5000, .secret = {{3, 77}}}};
+    int failed = join(on_send, on_close, &welcome);
     said[0] = '\0';
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    session_free(session);
-    free(session);
-    return 0;
+    return failed;
 }
 
 static void resumed(uint64_t term)
@@ -249,6 +198,36 @@ static void test_who_gives_can_be_refused(void **state)
     hear(
         &(struct wire_msg){.type = WIRE_STATE, .sync = {.role = SYNC_CROSSED}});
     assert_int_equal(session->sync, SYNC_OVER);
+    assert_int_equal(session->sync_result, pcclInvalidUsage);
+}
+
+/* ... and so it may be by a verdict (F6), until there are lists for it. */
+static void test_who_gives_can_have_a_verdict(void **state)
+{
+    (void)state;
+    static struct state_list list;
+    static const uint64_t ids[] = {10, 11};
+    assert_int_equal(session_sync(session, &list, SYNC_ENFORCE_POPULAR, 1),
+                     pcclSuccess);
+    struct wire_msg m = {.type = WIRE_STATE, .ids = ids, .id_count = 2};
+    m.sync.id = 8;
+    m.sync.role = SYNC_WAIT;
+    m.sync.holders = m.sync.receivers = 1;
+    hear(&m);
+    lose();
+    session_resume(session);
+    resumed(5);
+    struct wire_op v = {.tag = 7, .state = VERDICT_USAGE};
+    for (uint32_t round = 2; round < 4; round++) {
+        m.sync.id++;
+        if (round == 2) hear(&m); /* and asks the next coordinator */
+        next_epoch(round, &v);
+        assert_int_equal(session->sync, round == 2 ? SYNC_ASKED : SYNC_OVER);
+        if (round == 3) break;
+        lose();
+        session_resume(session);
+        resumed(6);
+    }
     assert_int_equal(session->sync_result, pcclInvalidUsage);
 }
 
@@ -497,6 +476,7 @@ int main(void)
         CASE(test_a_receiver_asks_when_it_has_all),
         CASE(test_who_has_received_nothing_asks_at_once),
         CASE(test_who_gives_can_be_refused),
+        CASE(test_who_gives_can_have_a_verdict),
         CASE(test_a_refusal_ends_no_synchronization),
         CASE(test_nobody_else_is_heard_in_the_gap),
         CASE(test_an_earlier_term_is_refused),

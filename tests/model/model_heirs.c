@@ -88,6 +88,8 @@ static void forget_process(struct model *m, struct process *p)
     if (p->standing != NOBODY) p->standing = heir ? HEIR : OUT;
     p->leaving = p->proposed = p->ready = p->flushed = p->sent = false;
     p->installed = p->in_sync = p->synced = p->asked0 = p->lacks = false;
+    p->undecided = false;
+    p->ended = 0;
     p->probe_due = p->evicted = p->asks = p->spoke = p->inherits = false;
     memset(p->voted, 0, sizeof p->voted);
     memset(p->answers, 0, sizeof p->answers);

@@ -20,18 +20,6 @@ bool all_voted(const struct model *m, const struct group *g,
     return members > 0;
 }
 
-bool all_ready(const struct model *m, const struct group *g)
-{
-    for (uint32_t i = 0; i < g->next.count; i++) {
-        const struct process *p = NULL;
-        for (uint32_t k = 0; k < m->process_end; k++)
-            if (m->processes[k] && m->processes[k]->id == g->next.of[i])
-                p = m->processes[k];
-        if (!p || !p->ready || !p->proposed) return false;
-    }
-    return true;
-}
-
 static uint32_t count_of(const struct model *m, enum standing standing)
 {
     uint32_t count = 0;
@@ -67,23 +55,23 @@ static void complaint(struct model *m, struct group *g, const struct process *p,
 static void conflict(struct group *g, struct process *p, const struct trace *t)
 {
     if (g->phase != OPEN || t->epoch != g->epoch || !p->asked0) return;
-    bool waits = p->voted[UPDATE] || p->voted[OPTIMIZE] || p->in_sync;
+    bool waits = p->voted[UPDATE] || p->voted[OPTIMIZE] || p->undecided;
     for (uint32_t i = 0; i < t->name_count; i++) {
         if (t->names[i].state != ABSENT) continue;
         p->lacks = true;
-        if (!waits) continue;
-        force(g, p, &t->names[i], USAGE);
-        g->cause = g->usage = true;
+        g->cause |= waits;
     }
 }
 
-static void vote(struct model *m, struct process *p, uint32_t kind)
+static void vote(struct model *m, struct process *p, const struct trace *t)
 {
+    uint32_t kind = t->flag;
+    if (kind != PENDING && t->epoch < p->ended) return; /* F6 */
     if (kind >= VOTES || p->voted[kind])
         REFUSE(m, "V1: process %llu votes twice", (unsigned long long)p->id);
     else
         p->voted[kind] = true;
-    p->in_sync = false; /* one that it gave up is not answered (S6b) */
+    p->in_sync = p->undecided = false; /* one that it gave up (S6b) */
 }
 
 void master_takes(struct model *m, struct process *p, const struct trace *t)
@@ -112,7 +100,7 @@ void master_takes(struct model *m, struct process *p, const struct trace *t)
     struct group *g = group_of(m, p->group);
     switch ((enum trace_message)t->message) {
     case MESSAGE_VOTE:
-        vote(m, p, t->flag);
+        vote(m, p, t);
         return;
     case MESSAGE_SUSPECT:
     case MESSAGE_REFRESH:
@@ -147,7 +135,7 @@ void master_takes(struct model *m, struct process *p, const struct trace *t)
         p->leaving = true;
         return;
     case MESSAGE_SYNC:
-        p->in_sync = true;
+        if (t->epoch >= p->ended) p->in_sync = p->undecided = true;
         return;
     default:
         REFUSE(m, "message %u to the master", t->message);
@@ -198,8 +186,14 @@ static void answer(struct model *m, const struct group *g, struct process *p,
             waits |= q->voted[k] || q->answers[k];
         crossed &= waits;
     }
-    if (!(kind == PENDING ? lacks : g->usage) && (!crossed || all))
-        REFUSE(m, "V4, V5: a vote is refused without a reason");
+    if (!(kind == PENDING && lacks) && (!crossed || all))
+        REFUSE(m, "V4c, V5: a vote is refused without a reason");
+    for (uint32_t i = 0; i < GROUPS && kind != PENDING; i++) {
+        const struct group *other = &m->groups[i];
+        bool judged = other->used && (other == g || !alone);
+        if (judged && other->phase != OPEN)
+            REFUSE(m, "V5: a vote is refused amid a round");
+    }
 }
 
 /* Rule M5. */
@@ -267,7 +261,7 @@ static void no_view(struct model *m, struct group *g)
         if (p && p->group == g->number && p->standing == DEAD)
             p->standing = OUT;
     }
-    g->pairs = g->usage = g->admits = g->late = false;
+    g->pairs = g->admits = g->late = false;
     g->op_count = g->forced_count = g->fact_count = 0;
 }
 
@@ -381,11 +375,11 @@ static void installed(struct model *m, struct group *g)
         if (g->flags & FOR_UPDATE) p->voted[UPDATE] = false;
         if (g->flags & FOR_OPTIMIZE) p->voted[OPTIMIZE] = false;
         g->cause |= p->leaving;
+        round_refuses(g, p);
     }
     g->view = g->next;
     g->epoch = g->round;
     g->phase = OPEN;
-    g->usage = false;
     g->op_count = g->forced_count = g->fact_count = 0;
     m->founded = true;
     m->views++;
@@ -489,9 +483,12 @@ void master_gives(struct model *m, struct process *p, const struct trace *t)
     case MESSAGE_INSTALL:
         install(m, g, p, t);
         return;
+    case MESSAGE_MOVES:
+        p->undecided = false;
+        return;
     case MESSAGE_SYNCED:
         m->results++; /* as an answer (model_member.c) */
-        p->in_sync = false;
+        p->in_sync = p->undecided = false;
         p->synced = true;
         return;
     case MESSAGE_EVICT:

@@ -318,6 +318,9 @@ void member_sends(struct model *m, struct process *p, const struct trace *t)
         for (uint32_t i = 0; i < CALLS && t->flag != PENDING; i++)
             if (p->ops[i].used) REFUSE(m, "V1: a vote amid operations");
         return;
+    case MESSAGE_SYNC:
+        p->syncs = true;
+        return;
     case MESSAGE_LEAVE:
         p->leaves = true;
         if (p->state == JOINING) member_gone(p);
@@ -349,6 +352,7 @@ static void takes_proposal(struct model *m, struct process *p,
     p->has_proposal = p->frozen = true;
     p->said_ready = false;
     p->verdicts = p->passing = 0;
+    p->refuses = false;
 }
 
 /* Rule F6. */
@@ -369,9 +373,9 @@ static void takes_verdicts(struct process *p, const struct trace *t)
             continue;
         }
         bool past = s && s->next > n->seq;
-        bool had = n->state == USAGE && p->refused_epoch == p->epoch;
-        if (past || had || n->state == COMMIT || outcome == OPEN_END) continue;
+        if (past || n->state == COMMIT || outcome == OPEN_END) continue;
         if (n->state == MISPLACED) continue; /* V6f: it had the loss instead */
+        p->refuses |= n->state == USAGE;
         if (o && o->queued && o->name.scope == n->scope && n->state != CROSSED)
             o->verdict = n->state;
         else if (p->abort_count < 4 * CALLS)
@@ -440,6 +444,7 @@ static void takes_install(struct model *m, struct process *p,
         a->crossed = false;
         if (a->any_scope) (void)drop_crossed(p, a->tag);
     }
+    member_refused(p);
     p->view = p->next;
     p->ring = p->next_ring;
     p->epoch = t->round;
@@ -450,6 +455,7 @@ static void takes_install(struct model *m, struct process *p,
     if (all && p->waits[kind]) {
         p->answered[kind] = true;
         p->answer[kind] = kind == UPDATE || p->ring;
+        member_called(p, kind);
     }
     p->state = IN_VIEW;
     for (uint32_t i = 0; i < CALLS && !m->wrong; i++) {
@@ -489,13 +495,12 @@ void member_reads(struct model *m, struct process *p, const struct trace *t)
         p->answered[t->flag] = true;
         p->answer[t->flag] = (uint8_t)t->value;
         if (t->value != REFUSED) p->had[t->flag] = t->round;
-        if (t->value == REFUSED && t->epoch == p->epoch)
-            p->refused_epoch = p->epoch;
+        member_called(p, t->flag);
         if (t->value != REFUSED && t->flag != PENDING) member_notify_all(p);
         return;
+    case MESSAGE_MOVES:
     case MESSAGE_SYNCED:
-        if (t->value == REFUSED && t->epoch == p->epoch)
-            p->refused_epoch = p->epoch;
+        member_synced(p);
         return;
     case MESSAGE_FLUSH:
         p->frozen = true;

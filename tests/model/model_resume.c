@@ -32,6 +32,31 @@ void member_notify_all(struct process *p)
     p->loss_count = 0;
 }
 
+/* Rule F6: verdicts are kept until the member has been in such a call. */
+void member_called(struct process *p, uint32_t kind)
+{
+    if (kind != PENDING) p->abort_count = 0;
+}
+
+void member_synced(struct process *p)
+{
+    if (p->syncs) p->abort_count = 0;
+    p->syncs = false;
+}
+
+/* Rule F6: USAGE on what was not launched here ends the call that waits. */
+void member_refused(struct process *p)
+{
+    for (uint32_t k = 0; k < VOTES && p->refuses; k++) {
+        if (k == PENDING || !p->waits[k] || p->answered[k]) continue;
+        p->answered[k] = true;
+        p->answer[k] = REFUSED;
+        member_called(p, k);
+    }
+    if (p->refuses) member_synced(p);
+    p->refuses = false;
+}
+
 /* Rule M9. */
 void member_cut(struct process *p)
 {

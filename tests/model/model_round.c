@@ -1,5 +1,5 @@
 /* model_round.c - one round of a group, as the master must lead it: lists,
- * questions, donations, verdicts. Rules R1, R2, F1, F4 to F8, V6b, V6f. */
+ * questions, donations, verdicts. Rules R1, R2, F1, F4 to F8, V4a, V6b, V6f. */
 #include "model_state.h"
 
 #include <string.h>
@@ -35,6 +35,18 @@ uint32_t live_ranks(struct model *m, const struct group *g)
         if (rank < g->view.count) live |= 1u << rank;
     }
     return live;
+}
+
+bool all_ready(const struct model *m, const struct group *g)
+{
+    for (uint32_t i = 0; i < g->next.count; i++) {
+        const struct process *p = NULL;
+        for (uint32_t k = 0; k < m->process_end; k++)
+            if (m->processes[k] && m->processes[k]->id == g->next.of[i])
+                p = m->processes[k];
+        if (!p || !p->ready || !p->proposed) return false;
+    }
+    return true;
 }
 
 /* Rule M14a: members and newcomers. Who leaves does not count. */
@@ -179,6 +191,21 @@ static void judge(struct model *m, struct listed *op, uint32_t survivors)
         REFUSE(m, "D6, D7: nobody has a copy of a result that one returned");
 }
 
+/* Rule V4a: a member of the scope waits in an update, an optimization or a
+ * synchronization. */
+static void look_for_votes(struct model *m, struct group *g)
+{
+    for (uint32_t k = 0; k < m->process_end; k++) {
+        const struct process *p = m->processes[k];
+        if (!is_live(p, g)) continue;
+        uint32_t rank = find_id(&g->view, p->id);
+        bool waits = p->voted[UPDATE] || p->voted[OPTIMIZE] || p->undecided;
+        for (uint32_t i = 0; waits && i < g->op_count; i++)
+            g->ops[i].awaits |=
+                rank < g->view.count && g->ops[i].set >> rank & 1;
+    }
+}
+
 void round_decides(struct model *m, struct group *g)
 {
     uint32_t live = live_ranks(m, g);
@@ -196,6 +223,7 @@ void round_decides(struct model *m, struct group *g)
     }
     for (uint32_t i = 0; i < g->op_count; i++)
         if (g->ops[i].doubt) judge(m, &g->ops[i], g->ops[i].set & live);
+    look_for_votes(m, g);
     g->phase = DONATING;
 }
 
@@ -350,7 +378,7 @@ static uint32_t verdicts(struct model *m, const struct group *g,
         /* Only of a pair that is bad (R4c), of one circle of several (V6f). */
         sure |= n->state != UNREACHABLE && n->state != MISPLACED;
     }
-    return sure ? mask : mask | 1u << ABORT;
+    return sure ? mask : mask | 1u << (op->awaits ? USAGE : ABORT);
 }
 
 void round_judges(struct model *m, struct group *g, struct process *p,
@@ -383,6 +411,20 @@ void round_judged(struct model *m, struct group *g, const struct process *p)
         if (op->judged != 0 || !(verdicts(m, g, op) & 1u << ABORT))
             REFUSE(m, "F6: a member of the scope does not get the verdict");
     }
+}
+
+/* Rule F6: who has had USAGE waits in no update, optimization or
+ * synchronization any more. */
+void round_refuses(const struct group *g, struct process *p)
+{
+    uint32_t rank = find_id(&g->view, p->id);
+    bool any = false;
+    for (uint32_t i = 0; i < g->op_count && rank < g->view.count; i++)
+        any |= g->ops[i].judged >> rank & 1 && g->ops[i].verdict == USAGE;
+    if (!any) return;
+    p->voted[UPDATE] = p->voted[OPTIMIZE] = false;
+    if (p->undecided) p->in_sync = p->undecided = false;
+    p->ended = g->round;
 }
 
 /* Rules V6b, V6f: the fact at `to` waits for the one at `from`. */

@@ -83,8 +83,10 @@ struct process {
     bool joins, leaving, proposed, ready, flushed, sent, installed;
     bool voted[VOTES], answers[VOTES]; /* answers: given in this step */
     bool in_sync, synced;              /* synced: in this step */
-    bool asked0, lacks;                /* rule V4 */
-    uint32_t probe;                    /* its last step, or 0 */
+    bool undecided;                    /* not all of the group are in it */
+    uint32_t ended;     /* rule F6: by the INSTALL of this round */
+    bool asked0, lacks; /* rule V4 */
+    uint32_t probe;     /* its last step, or 0 */
     uint64_t probe_with;
     bool probe_due; /* its report */
     bool evicted;
@@ -108,7 +110,9 @@ struct process {
     uint32_t had[VOTES];        /* numbers of answers */
     uint32_t verdicts, passing; /* VERDICTs of the proposal; rule H7 */
     uint8_t due; /* the message that must come next from it, or OTHER */
-    uint32_t due_round, round, epoch, refused_epoch;
+    uint32_t due_round, round, epoch;
+    bool syncs;          /* asks for a synchronization that is not decided */
+    bool refuses;        /* rule F6: INSTALL ends a vote */
     uint32_t probe_read; /* the step of the last order, */
     uint64_t probe_read_with;
     bool has_proposal, said_ready, ring, next_ring;
@@ -135,6 +139,7 @@ struct listed {
     uint32_t lists[4]; /* by state: who said so last */
     uint32_t asked, replied, donors, relayed, judged;
     bool doubt, commit, donating, donated;
+    bool awaits; /* a member of the scope that waits in a vote */
     uint8_t verdict;
     uint64_t donor, hash;
 };
@@ -146,7 +151,7 @@ struct group {
     uint32_t number, epoch, round, traits;
     struct ids view; /* in force; the dead included */
     enum { OPEN, FLUSHING, ASKING, DONATING, PROPOSED } phase;
-    bool cause, unlinked, pairs, usage;
+    bool cause, unlinked, pairs;
     uint32_t flags; /* of the proposal */
     bool admits;    /* an update began, with newcomers up to `admitted` ... */
     bool late;      /* ... but so long ago that it takes none (M3b) */
@@ -224,8 +229,6 @@ void master_settled(struct model *m);
 bool all_voted(const struct model *m, const struct group *g,
                enum trace_vote kind);
 
-bool all_ready(const struct model *m, const struct group *g);
-
 /* model_heirs.c: another master. */
 void master_dies(struct model *m);
 void heirs_will(struct model *m, const struct group *g);
@@ -251,6 +254,7 @@ void probes_settled(struct model *m);
 struct group *group_of(struct model *m, uint32_t number);
 bool is_live(const struct process *p, const struct group *g);
 uint32_t live_ranks(struct model *m, const struct group *g);
+bool all_ready(const struct model *m, const struct group *g);
 bool too_few(const struct model *m);
 bool flush_needed(struct model *m, const struct group *g);
 void round_begins(struct model *m, struct group *g, const struct trace *t);
@@ -271,6 +275,7 @@ bool round_complete(struct model *m, struct group *g);
 void round_judges(struct model *m, struct group *g, struct process *p,
                   const struct trace *t);
 void round_judged(struct model *m, struct group *g, const struct process *p);
+void round_refuses(const struct group *g, struct process *p);
 void round_blocked(struct group *g, uint32_t rank, const struct trace *t);
 
 /* model_member.c: an event at a process. */
@@ -283,6 +288,9 @@ void member_gone(struct process *p);
 /* model_resume.c: what it is told; without a master. */
 void member_notify(struct process *p, uint32_t loss);
 void member_notify_all(struct process *p);
+void member_called(struct process *p, uint32_t kind);
+void member_synced(struct process *p);
+void member_refused(struct process *p);
 void member_cut(struct process *p);
 void member_resumes(struct model *m, struct process *p, const struct trace *t);
 void member_resumed(struct model *m, struct process *p, const struct trace *t);

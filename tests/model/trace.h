@@ -54,7 +54,8 @@ enum trace_message {
     MESSAGE_LEAVE,
     MESSAGE_EVICT,
     MESSAGE_SYNC,   /* waits in a synchronization */
-    MESSAGE_SYNCED, /* ... which is over for it; value: REFUSED, or 0 */
+    MESSAGE_MOVES,  /* ... which all of the group have come to, */
+    MESSAGE_SYNCED, /* ... and which is over for it */
     MESSAGE_PROBE,
     MESSAGE_MEASURED, /* a probe */
     MESSAGE_RESUME,

@@ -50,6 +50,16 @@ static const struct {
     {"masters", 1311358},  /* T1: one view, two sizes of the run */
     {"masters", 1175242}, /* F6: a refusal of a synchronization, in the model */
     {NULL, 2045140},      /* time for links of many connections */
+    {"masters", 1023936}, /* F6a: a refusal and its verdict, and a death */
+    {"masters", 1106152}, /* ... between them, or while they are told */
+    {"masters", 1109176},
+    {"masters", 1213254},
+    {"masters", 1264856},
+    {"masters", 1321406},
+    {"masters", 1347196}, /* V4a: operations of two scopes, and a vote */
+    {NULL, 2174136},      /* F6: odd votes, and memory that is refused */
+    {NULL, 2187141},
+    {NULL, 2210380},
 };
 
 #endif

@@ -399,7 +399,15 @@ a vote that comes twice counts twice (V1)|master/votes.c|s/if ((int32_t)(msg->ro
 a probe asks about the first operation only (V4a)|master/round_ops.c|s/^    if (find_op(&g->table, name)) return false;/    if (g->table.op_count > 0) return false;/
 no deadlock detection (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
 PENDING waits for ever (V4)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/
-votes are not refused (V4)|master/deadlock.c|s/if (g->restart) refuse_waiting(m, p->group);//
+the lists show no vote (V4a)|master/round.c|s/^        round_ops_judge(m, group);//
+a verdict refuses no vote (F6a)|elastic/session_verdict.c|s/if (s->refuses) refuse_call(s);//
+any verdict refuses a vote (F6a)|elastic/session_verdict.c|s/s->refuses |= v->state == VERDICT_USAGE;/s->refuses = true;/
+a verdict refuses PENDING (F6a)|elastic/session_verdict.c|s/if (kind == VOTE_PENDING || s->votes/if (s->votes/
+a decided synchronization is refused (F6a)|elastic/session_sync.c|s/if (s->sync_waits) refuse_sync(/if (s->sync == SYNC_ASKED) refuse_sync(/
+a refused vote waits on at the coordinator (F6a)|master/round.c|s/^    round_ops_refuse(m, group);//
+a vote under way is not refused (F6a)|master/votes.c|s/if (!pending \&\& msg->epoch < p->refused) return;/(void)pending;/
+a verdict outlives a vote (F6b)|elastic/session.c|s/if (kind != VOTE_PENDING) session_call_over(s);//
+a verdict outlives a synchronization (F6b)|elastic/session_sync.c|s/if (s->sync_waits) session_call_over(s);//
 scopes are not reported (V4)|ring/flush.c|s/^    msg->sets = sets;/    msg->set_count = 0;/
 one vote is enough (O2)|master/optimize.c|s/if (!p->voted\[VOTE_OPTIMIZE\]) return false;//
 probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
@@ -413,6 +421,7 @@ better ring forgotten (O6)|master/admission.c|s/ || optimize_has_better(m, m->gr
 probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_close_unwanted(s->links);//
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
+crossed votes are refused amid a round (V5)|master/votes.c|s/if (!admission_all_open(m)) return;//
 crossed votes wait (V5)|master/master.c|s/^    votes_refuse_crossed(m);//
 the scope's survivors are those of the view (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live = round_live_links(m, self->group);/
 the dead count as survivors (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live++;/
@@ -696,7 +705,6 @@ fast path in place at rank 2 (D9)|ring/fast_path.c|s/if (r->sendbuf == r->recvbu
 a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
 a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, result);/}
 an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at <= since) drop(g, i);/drop(g, i);/
-a refused voter's launch ends with the verdict (F6)|elastic/session_verdict.c|s/ == pcclSuccess .. told) return;/ == pcclSuccess) return;/
 copies outlive their epoch (D7b)|ring/engine.c|s/^    op_drop_results(e);//
 fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/ \&\&/
 fast path beside operations (D9)|ring/fast_path.c|s/if (!q->able .. e->op_end > 0 .. r->members)/if (!q->able || r->members)/

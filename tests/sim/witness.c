@@ -159,9 +159,6 @@ static void write_fields(struct written *w, const struct wire_msg *m)
         t->flag = m->vote.kind;
         t->value = m->vote.flag;
         return;
-    case WIRE_STATE:
-        t->value = m->sync.role == SYNC_CROSSED ? REFUSED : 0;
-        return;
     case WIRE_SUSPECT:
     case WIRE_REFRESH:
         t->flag = m->fault.cause;
@@ -197,15 +194,19 @@ static void write_fields(struct written *w, const struct wire_msg *m)
     }
 }
 
-/* STATE with another role comes before the end, MEASURED without a round of
- * data that moved anyway. */
+/* MEASURED without a round is of data that moved anyway. */
 static bool is_of_interest(const struct wire_msg *m)
 {
     if (m->type == WIRE_MEASURED && m->round == 0) return false;
-    if (m->type == WIRE_STATE && m->sync.role >= SYNC_WAIT &&
-        m->sync.role <= SYNC_DIFFERS)
-        return false;
     return types[m->type] != MESSAGE_OTHER;
+}
+
+/* STATE with some roles comes before the end. */
+static uint8_t type_of(const struct wire_msg *m)
+{
+    bool moves = m->type == WIRE_STATE && m->sync.role >= SYNC_WAIT &&
+                 m->sync.role <= SYNC_DIFFERS;
+    return moves ? MESSAGE_MOVES : types[m->type];
 }
 
 static void message(struct sim *s, enum trace_kind kind, uint32_t uid,
@@ -222,7 +223,7 @@ static void message(struct sim *s, enum trace_kind kind, uint32_t uid,
                          .sets = w.sets,
                          .added = w.added};
     if (known) {
-        w.t.message = types[m->type];
+        w.t.message = type_of(m);
         w.t.round = m->round;
         w.t.epoch = m->epoch;
         if (m->type != WIRE_STATE) write_lists(&w, m);
