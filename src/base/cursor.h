@@ -17,6 +17,30 @@ struct cursor {
     bool failed;
 };
 
+enum { CURSOR_SWAPS = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ };
+
+/* A load and a swap: a compiler does not make them of shifts. */
+__attribute__((always_inline)) static inline uint64_t
+cursor_load(const uint8_t *in, size_t width)
+{
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (width) {
+    case 1:
+        return *in;
+    case 2:
+        memcpy(&two, in, sizeof two);
+        return CURSOR_SWAPS ? __builtin_bswap16(two) : two;
+    case 4:
+        memcpy(&four, in, sizeof four);
+        return CURSOR_SWAPS ? __builtin_bswap32(four) : four;
+    default:
+        memcpy(&eight, in, sizeof eight);
+        return CURSOR_SWAPS ? __builtin_bswap64(eight) : eight;
+    }
+}
+
 __attribute__((always_inline)) static inline void
 cursor_field(struct cursor *c, uint64_t *value, size_t width)
 {
@@ -26,12 +50,12 @@ cursor_field(struct cursor *c, uint64_t *value, size_t width)
         if (c->in) *value = 0;
         return;
     }
-    uint64_t decoded = 0;
-    for (size_t i = 0; i < width; i++) {
-        if (c->out) *c->out++ = (uint8_t)(*value >> (8 * (width - 1 - i)));
-        if (c->in) decoded = decoded << 8 | *c->in++;
+    for (size_t i = 0; c->out && i < width; i++)
+        *c->out++ = (uint8_t)(*value >> (8 * (width - 1 - i)));
+    if (c->in) {
+        *value = cursor_load(c->in, width);
+        c->in += width;
     }
-    if (c->in) *value = decoded;
     c->left -= width;
     c->done += width;
 }
