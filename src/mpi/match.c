@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { FEW = 16 }; /* lists up to this length are searched linearly */
+enum { FEW = 8 }; /* entries that are compared before an index is used */
 
 static bool fits(const struct match_key *receive,
                  const struct match_key *message)
@@ -100,9 +100,26 @@ static void index_grow(struct match_list *list, int kind)
     index_fill(list, kind);
 }
 
+static void index_use(struct match_list *list, int kind)
+{
+    if (list->indexes[kind].used) return;
+    list->indexed = list->indexes[kind].used = true;
+    index_fill(list, kind);
+    index_grow(list, kind);
+}
+
+/* Of an empty list, which has empty chains. */
+static void indexes_forget(struct match_list *list)
+{
+    for (int kind = 0; kind < MATCH_KINDS; kind++)
+        list->indexes[kind].used = false;
+    list->indexed = false;
+}
+
 static void append(struct match_list *list, struct match_entry *entry)
 {
     assert(!entry->list);
+    if (list->indexed && !list->first) indexes_forget(list);
     entry->list = list;
     entry->turn = list->turns++;
     entry->next = NULL;
@@ -114,8 +131,7 @@ static void append(struct match_list *list, struct match_entry *entry)
     list->last = entry;
     list->count++;
     list->kinds[kind_of(&entry->key)]++;
-    list->indexes[0].used = true;
-    for (int kind = 0; kind < MATCH_KINDS; kind++) {
+    for (int kind = 0; list->indexed && kind < MATCH_KINDS; kind++) {
         if (!list->indexes[kind].used) continue;
         index_append(list, kind, entry);
         index_grow(list, kind);
@@ -134,7 +150,7 @@ bool match_remove(struct match_entry *entry)
         entry->next->previous = entry->previous;
     else
         list->last = entry->previous;
-    for (int kind = 0; kind < MATCH_KINDS; kind++)
+    for (int kind = 0; list->indexed && kind < MATCH_KINDS; kind++)
         if (list->indexes[kind].used) index_remove(list, kind, entry);
     list->count--;
     list->kinds[kind_of(&entry->key)]--;
@@ -156,24 +172,30 @@ void match_free(struct match_queues *queues)
 
 /* ----------------------------------------------------------------- matching */
 
+/* Whether the first entries tell which one fits first: *found, or none. */
+static bool search_few(const struct match_list *list,
+                       const struct match_key *key, bool posted,
+                       struct match_entry **found)
+{
+    struct match_entry *at = list->first;
+    for (int i = 0; at && i < FEW; i++, at = at->next) {
+        if (!(posted ? fits(&at->key, key) : fits(key, &at->key))) continue;
+        *found = at;
+        return true;
+    }
+    *found = NULL;
+    return !at;
+}
+
 struct match_entry *match_peek(struct match_queues *queues,
                                const struct match_key *key)
 {
     struct match_list *list = &queues->unexpected;
+    struct match_entry *at;
+    if (search_few(list, key, false, &at)) return at;
     int kind = kind_of(key);
-    struct match_index *index = &list->indexes[kind];
-    if (!list->first) return NULL;
-    if (!index->used && list->count <= FEW) {
-        struct match_entry *at = list->first;
-        while (at && !fits(key, &at->key)) at = at->next;
-        return at;
-    }
-    if (!index->used) {
-        index->used = true;
-        index_fill(list, kind);
-        index_grow(list, kind);
-    }
-    struct match_entry *at = chain_of(index, key)->first;
+    index_use(list, kind);
+    at = chain_of(&list->indexes[kind], key)->first;
     while (at && !fits(key, &at->key)) at = at->chains[kind].next;
     return at;
 }
@@ -202,8 +224,10 @@ struct match_entry *match_take(struct match_queues *queues,
                                const struct match_key *message)
 {
     struct match_list *list = &queues->posted;
-    struct match_entry *first = NULL;
-    for (int kind = 0; kind < MATCH_KINDS; kind++) {
+    struct match_entry *first;
+    bool known = search_few(list, message, true, &first);
+    if (!known) index_use(list, 0);
+    for (int kind = 0; !known && kind < MATCH_KINDS; kind++) {
         if (list->kinds[kind] == 0) continue;
         struct match_key key = as_kind(message, kind);
         struct match_entry *at = posted(list, &key);

@@ -3,12 +3,13 @@
  * source and context, messages match in the order of arrival and receives in
  * the order of posting.
  *
- * Matching takes constant time, however long the queues are. Receives are
- * indexed by their key, wildcards included: a message looks up the four kinds
- * of receive that may fit it and takes the one posted first. Messages have one
- * index per kind of receive. The indexes for wildcards are built when such a
- * receive first meets a long queue. Without memory for larger tables the
- * existing ones are used. */
+ * Matching takes constant time, however long the queues are. The first few
+ * entries are compared: programs mostly receive in the order of sending. An
+ * index is built when they do not suffice, and used until the queue is empty.
+ * Receives are indexed by their key, wildcards included: a message looks up the
+ * four kinds of receive that may fit it and takes the one posted first.
+ * Messages have one index per kind of receive. Without memory for larger tables
+ * the existing ones are used. */
 #ifndef MATCH_H
 #define MATCH_H
 
@@ -55,6 +56,7 @@ struct match_list {
     struct match_entry *first, *last;
     uint32_t count;
     uint64_t turns;
+    bool indexed;                /* some index is used */
     uint32_t kinds[MATCH_KINDS]; /* number of posted receives per kind */
     struct match_index indexes[MATCH_KINDS];
 };
