@@ -62,6 +62,10 @@ void object_release(struct object *object);
 bool handle_open(enum handle_kind kind, struct object *object);
 /* Closes the handle; its reference remains. */
 void handle_close(struct object *object);
+/* Likewise, but no other object gets the handle until this one shows it again.
+ * Neither takes a lock. */
+void handle_hide(struct object *object);
+void handle_show(struct object *object);
 /* NULL unless the handle is an open dynamic one of this kind. Safe from any
  * thread, without lock. */
 struct object *handle_find(enum handle_kind kind, any_handle handle);

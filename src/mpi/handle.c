@@ -17,6 +17,9 @@ enum { CHUNK = 1024, CHUNKS = 4096 };
 
 typedef _Atomic(struct object *) slot;
 
+/* In the slot of a hidden object: it is not free. */
+static struct object hidden;
+
 struct table {
     _Atomic(slot *) chunks[CHUNKS];
     uint32_t used; /* slots ever used */
@@ -54,9 +57,11 @@ void object_retain(struct object *object)
     (void)before;
 }
 
+/* Nobody but its owner can change the only reference. */
 void object_release(struct object *object)
 {
-    int before = atomic_fetch_sub(&object->references, 1);
+    bool last = atomic_load(&object->references) == 1;
+    int before = last ? 1 : atomic_fetch_sub(&object->references, 1);
     assert(before > 0);
     if (before == 1 && object->destroy) object->destroy(object);
 }
@@ -96,14 +101,42 @@ bool handle_open(enum handle_kind kind, struct object *object)
     return done;
 }
 
-void handle_close(struct object *object)
+static struct table *table_of(const struct object *object, uint32_t *index)
 {
     uint32_t handle = HANDLE_BITS(object->handle);
     assert(handle & HANDLE_DIRECT);
-    struct table *table = &tables[handle >> HANDLE_KIND_SHIFT & 15];
-    uint32_t index = handle & HANDLE_INDEX_MASK;
+    *index = handle & HANDLE_INDEX_MASK;
+    return &tables[handle >> HANDLE_KIND_SHIFT & 15];
+}
+
+static void replace(const struct object *whose, struct object *before,
+                    struct object *after)
+{
+    uint32_t index;
+    struct table *table = table_of(whose, &index);
+    slot *at = slot_at(table, index);
+    assert(atomic_load_explicit(at, memory_order_relaxed) == before);
+    (void)before;
+    atomic_store_explicit(at, after, memory_order_release);
+}
+
+void handle_hide(struct object *object)
+{
+    replace(object, object, &hidden);
+}
+
+void handle_show(struct object *object)
+{
+    replace(object, &hidden, object);
+}
+
+void handle_close(struct object *object)
+{
+    uint32_t index;
+    struct table *table = table_of(object, &index);
     facade_lock();
-    assert(atomic_load(slot_at(table, index)) == object);
+    assert(atomic_load(slot_at(table, index)) == object ||
+           atomic_load(slot_at(table, index)) == &hidden);
     atomic_store(slot_at(table, index), NULL);
     if (index < table->hint) table->hint = index;
     facade_unlock();
@@ -120,7 +153,9 @@ struct object *handle_find(enum handle_kind kind, any_handle handle)
         return NULL;
     if (index >= CHUNK * CHUNKS) return NULL;
     slot *at = slot_at(&tables[kind], index);
-    return at ? atomic_load(at) : NULL;
+    struct object *object =
+        at ? atomic_load_explicit(at, memory_order_acquire) : NULL;
+    return object != &hidden ? object : NULL;
 }
 
 void handle_each(enum handle_kind kind, void (*visit)(struct object *object))
@@ -129,7 +164,7 @@ void handle_each(enum handle_kind kind, void (*visit)(struct object *object))
     facade_lock();
     for (uint32_t i = 0; i < table->used; i++) {
         struct object *object = atomic_load(slot_at(table, i));
-        if (object) visit(object);
+        if (object && object != &hidden) visit(object);
     }
     facade_unlock();
 }

@@ -114,6 +114,17 @@ enum { AGREE_GROUP, AGREE_LEADERS, AGREE_UNION, AGREE_SESSION };
 
 extern struct comm comm_world, comm_self;
 
+/* A reference to a communicator; the predefined ones need none. */
+static inline void comm_hold(struct comm *comm)
+{
+    if (comm != &comm_world && comm != &comm_self) object_retain(&comm->object);
+}
+static inline void comm_unhold(struct comm *comm)
+{
+    if (comm != &comm_world && comm != &comm_self)
+        object_release(&comm->object);
+}
+
 /* NULL: not a valid communicator, or before MPI_Init. */
 struct comm *comm_find(MPI_Comm handle);
 /* The current members. Valid until MPI_Finalize, even after the view

@@ -6,6 +6,7 @@
 #include "p2p.h"
 #include "mpi_progress.h"
 #include "rank_use.h"
+#include "request.h"
 #include "revoke.h"
 #include "transport.h"
 #include "type.h"
@@ -89,8 +90,8 @@ static void run_start(int required, const char *function)
         required > MPI_THREAD_MULTIPLE ? MPI_THREAD_MULTIPLE : required;
     main_thread = pthread_self();
     op_start();
-    if (!type_start() || !world_connect(message, sizeof message) ||
-        !comm_start()) {
+    if (!type_start() || !requests_start() ||
+        !world_connect(message, sizeof message) || !comm_start()) {
         char line[640];
         snprintf(line, sizeof line, "Fatal error in %s: %s", function, message);
         env_abort(MPI_ERR_OTHER, line);

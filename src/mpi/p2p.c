@@ -369,19 +369,29 @@ int receive_check(struct receive *receive, MPI_Datatype type, int source,
     return data_check(receive->buffer, receive->count, type, &receive->type);
 }
 
+bool send_at_once(const struct send *send, int *result)
+{
+    *result = MPI_SUCCESS;
+    if (send->dest == MPI_PROC_NULL) return true;
+    if (comm_revoked(send->comm)) {
+        *result = error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
+        return true;
+    }
+    uint64_t to = comm_peers(send->comm)->ids[send->dest];
+    return to != world.self && send->mode != SEND_SYNCHRONOUS &&
+           send->type->dense &&
+           transport_send_now(to, send->comm->context | send->channel,
+                              send->tag, send->buffer,
+                              send->count * send->type->size, result);
+}
+
 int send_begin(struct send *send)
 {
+    int sent;
+    if (send_at_once(send, &sent)) return sent;
     MPI_Count size = send->count * send->type->size;
-    if (send->dest == MPI_PROC_NULL) return MPI_SUCCESS;
-    if (comm_revoked(send->comm))
-        return error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
     uint64_t to = comm_peers(send->comm)->ids[send->dest];
     uint32_t context = send->comm->context | send->channel;
-    int sent;
-    if (to != world.self && send->mode != SEND_SYNCHRONOUS &&
-        send->type->dense &&
-        transport_send_now(to, context, send->tag, send->buffer, size, &sent))
-        return sent;
     bool large = to != world.self && transport_is_large(to, size);
     bool wait = send->mode == SEND_SYNCHRONOUS ||
                 (large && send->mode != SEND_BUFFERED);

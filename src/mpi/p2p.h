@@ -103,6 +103,9 @@ int receive_check(struct receive *receive, MPI_Datatype type, int source,
                   int tag);
 /* Sends the data; the buffer may be reused. */
 int send_begin(struct send *send);
+/* Likewise, if nothing remains to be waited for; *result: as send_begin's.
+ * False: nothing was sent. */
+bool send_at_once(const struct send *send, int *result);
 bool send_done(struct send *send);
 
 /* Charges a buffered send to the communicator's buffer, or to that of all;

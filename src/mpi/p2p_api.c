@@ -23,6 +23,8 @@
             return error_raise_noted(comm, check_result, function);            \
     } while (0)
 
+_Static_assert(sizeof(struct send) <= REQUEST_STATE_MAX, "pooled");
+
 #define REQUEST , MPI_Request *request
 /* Internally, NULL means a blocking call. */
 static MPI_Request forgotten;
@@ -66,7 +68,6 @@ static void send_release(struct request *request)
     struct send *send = request->state;
     if (send->waiting) message_release(send->waiting);
     type_use(send->type, false);
-    free(send);
 }
 
 /* A send copies its data when it begins, so it cannot be cancelled; the
@@ -102,14 +103,18 @@ static const struct request_kind send_kind = {.progress = send_progress,
 static int send_request(const struct send *from, bool persistent,
                         MPI_Request *out, const char *function)
 {
-    struct send *send = malloc(sizeof *send);
+    int now;
+    if (!persistent && send_at_once(from, &now)) {
+        CHECK(from->comm, now);
+        *out = request_over();
+        return MPI_SUCCESS;
+    }
     struct request *request =
-        send ? request_new(&send_kind, from->comm, send) : NULL;
-    if (!request) {
-        free(send);
+        request_with_state(&send_kind, from->comm, sizeof(struct send));
+    if (!request)
         return error_raise(from->comm, MPI_ERR_NO_MEM, function,
                            "out of memory");
-    }
+    struct send *send = request->state;
     *send = *from;
     type_use(send->type, true);
     if (persistent) rank_use_keep(function);
@@ -199,6 +204,7 @@ struct pending {
     struct receive receive; /* first */
     int source, tag;
 };
+_Static_assert(sizeof(struct pending) <= REQUEST_STATE_MAX, "pooled");
 
 static void status_proc_null(MPI_Status *status)
 {
@@ -264,9 +270,9 @@ static int receive_cancel(struct request *request)
 static void receive_release(struct request *request)
 {
     struct pending *pending = request->state;
-    (void)p2p_cancel(&pending->receive);
+    if (!atomic_load(&pending->receive.done))
+        (void)p2p_cancel(&pending->receive);
     type_use(pending->receive.type, false);
-    free(pending);
 }
 
 static int receive_note(struct request *request)
@@ -295,13 +301,10 @@ static const struct request_kind receive_kind = {.tell = receive_tell,
 static struct request *receive_request_new(const struct receive *from,
                                            int source, int tag)
 {
-    struct pending *pending = calloc(1, sizeof *pending);
     struct request *request =
-        pending ? request_new(&receive_kind, from->comm, pending) : NULL;
-    if (!request) {
-        free(pending);
-        return NULL;
-    }
+        request_with_state(&receive_kind, from->comm, sizeof(struct pending));
+    if (!request) return NULL;
+    struct pending *pending = request->state;
     pending->receive.buffer = from->buffer;
     pending->receive.count = from->count;
     pending->receive.type = from->type;
@@ -491,6 +494,7 @@ static void both_release(struct request *request)
     if (both->out.waiting) message_release(both->out.waiting);
     type_use(both->out.type, false);
     receive_release(request);
+    free(both);
 }
 
 static const struct request_kind both_kind = {.progress = both_progress,

@@ -47,43 +47,6 @@ static void status_give(MPI_Status *to, const MPI_Status *from)
 
 /* ----------------------------------------------------------------- requests */
 
-static void request_destroy(struct object *object)
-{
-    struct request *request = (struct request *)object;
-    if (request->kind->release) request->kind->release(request);
-    if (request->comm) object_release(&request->comm->object);
-    free(request);
-}
-
-struct request *request_new(const struct request_kind *kind, struct comm *comm,
-                            void *state)
-{
-    struct request *request = calloc(1, sizeof *request);
-    if (!request) return NULL;
-    object_init(&request->object, request_destroy);
-    request->kind = kind;
-    request->comm = comm;
-    if (comm) object_retain(&comm->object);
-    request->state = state;
-    status_empty(&request->status);
-    return request;
-}
-
-bool request_is(const struct request *request, const struct request_kind *kind)
-{
-    return request->object.destroy == request_destroy && request->kind == kind;
-}
-
-int request_publish(struct request *request, MPI_Request *out)
-{
-    if (!handle_open(HANDLE_REQUEST, &request->object)) {
-        object_release(&request->object);
-        return error_note(MPI_ERR_NO_MEM, "no room for another request");
-    }
-    *out = request->object.handle;
-    return MPI_SUCCESS;
-}
-
 static struct request *request_find(MPI_Request handle)
 {
     if (env_forked()) return NULL; /* nobody completes it here */
@@ -125,6 +88,10 @@ static int request_report(struct request *request, MPI_Request *handle,
     status_give(status, &request->status);
     /* not complete: it continues once the loss is acknowledged */
     if (error == MPIX_ERR_PROC_FAILED_PENDING) return error;
+    if (request->shared) {
+        *handle = MPI_REQUEST_NULL;
+        return error;
+    }
     request->active = false;
     if (request->kind->finish) {
         int last = request->kind->finish(request);
@@ -132,7 +99,7 @@ static int request_report(struct request *request, MPI_Request *handle,
     }
     if (request->persistent) return error;
     *handle = MPI_REQUEST_NULL;
-    handle_close(&request->object);
+    request_close(request);
     object_release(&request->object);
     return error;
 }
@@ -142,10 +109,10 @@ static int complete(struct request *request, MPI_Request *handle,
                     MPI_Status *status, const char *function)
 {
     struct comm *comm = request->comm;
-    if (comm) object_retain(&comm->object);
+    if (comm) comm_hold(comm);
     int error = request_report(request, handle, status);
     if (error != MPI_SUCCESS) error = error_raise_noted(comm, error, function);
-    if (comm) object_release(&comm->object);
+    if (comm) comm_unhold(comm);
     return error;
 }
 
@@ -231,12 +198,13 @@ int PMPI_Request_free(MPI_Request *handle)
     if (!request) return RAISE(NULL, MPI_ERR_REQUEST, "null request");
     /* operations in flight end on their own; no caller waits for them */
     requests_reap();
-    handle_close(&request->object);
+    *handle = MPI_REQUEST_NULL;
+    if (request->shared) return MPI_SUCCESS;
+    request_close(request);
     if (request->active && !request->kind->progress(request))
         request_drop(request);
     else
         object_release(&request->object);
-    *handle = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
 }
 

@@ -38,18 +38,31 @@ struct request {
     struct comm *comm; /* holds a reference, for its error handler; or NULL */
     bool persistent;
     bool active;          /* started and not yet reported complete */
+    bool pooled;          /* its memory and its handle are used again */
+    bool shared;          /* see request_over() */
     struct request *next; /* in the list of dropped requests */
     int error;
     MPI_Status status;
     void *state; /* of the kind */
 };
 
+enum { REQUEST_STATE_MAX = 256 };
+
 /* NULL: no memory. Retains the communicator. */
 struct request *request_new(const struct request_kind *kind, struct comm *comm,
                             void *state);
+/* Likewise, from a pool; its state is `size` zeros, which end with it. */
+struct request *request_with_state(const struct request_kind *kind,
+                                   struct comm *comm, size_t size);
 /* Whether the object behind a handle is a request of this kind. */
 bool request_is(const struct request *request, const struct request_kind *kind);
 int request_publish(struct request *request, MPI_Request *out);
+/* The program's handle is no more. */
+void request_close(struct request *request);
+/* The request of all sends that are complete when they begin: one handle, which
+ * nothing changes. */
+MPI_Request request_over(void);
+bool requests_start(void); /* false: no memory */
 
 /* Lets an active request complete on its own; it is freed then. */
 void request_drop(struct request *request);
