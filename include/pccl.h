@@ -1303,6 +1303,13 @@ PCCL_EXPORT pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms,
  * before the communicator is destroyed. */
 PCCL_EXPORT pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event);
 
+/* Several at once: releases the first *count of the events, as
+ * pcclReleaseEvent, and then takes the next ones, `room` at most (0: none), as
+ * pcclTakeEvent. Waits for the first of them only. *count is their number. */
+PCCL_EXPORT pcclResult_t pcclTakeEvents(pcclComm_t *comm, int timeout_ms,
+                                        pcclEvent_t *events, size_t room,
+                                        size_t *count);
+
 /* When the last change of the view reached this peer, in CLOCK_MONOTONIC
  * nanoseconds: the epoch was closed; the next view was proposed (all outcomes
  * agreed); it came into force (links made). Zero if there was no change. */

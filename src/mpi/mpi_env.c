@@ -111,6 +111,7 @@ static void run_stop(bool together)
     transport_stop();
     if (world.pccl && together) (void)coll_finish();
     mpi_progress_stop();
+    transport_end();
     p2p_stop();
     revoke_stop();
     atomic_store(&run_phase, PHASE_OVER);

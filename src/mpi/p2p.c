@@ -37,19 +37,18 @@ struct message *message_new(MPI_Count size)
 }
 
 /* The caller holds the lock. The receive may be freed as soon as it is done. */
-static void finish(struct receive *receive, const struct message *message)
+static void finish(struct receive *receive, const struct match_key *key,
+                   const char *payload, MPI_Count whole)
 {
     const struct type *type = receive->type;
     MPI_Count room = receive->count * type->size;
-    MPI_Count size = message->size < room ? message->size : room;
-    type_unpack(receive->buffer, receive->count, type, 0, message->payload,
-                size);
+    MPI_Count size = whole < room ? whole : room;
+    type_unpack(receive->buffer, receive->count, type, 0, payload, size);
     const struct group *peers = comm_peers(receive->comm);
-    receive->status.MPI_SOURCE =
-        group_rank_of(peers, message->entry.key.source);
-    receive->status.MPI_TAG = message->entry.key.tag;
+    receive->status.MPI_SOURCE = group_rank_of(peers, key->source);
+    receive->status.MPI_TAG = key->tag;
     status_set_count(&receive->status, size);
-    receive->error = message->size > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    receive->error = whole > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     receive->status.MPI_ERROR = receive->error;
     atomic_store(&receive->done, true);
 }
@@ -61,14 +60,23 @@ static void fail(struct receive *receive, int error)
     atomic_store(&receive->done, true);
 }
 
+/* The caller holds the lock. */
+static void matched(const struct message *message)
+{
+    struct partner *partner = partner_of(message->entry.key.source);
+    if (!partner) return;
+    transport_matched(partner, message->cookie, message->charged,
+                      message->wants_ack);
+}
+
 /* The caller holds the lock. Joins a message with its receive; takes the
  * message over. */
 static void join(struct receive *receive, struct message *message)
 {
     atomic_store(&message->matched, true);
-    if (message->remote) transport_matched(message);
+    if (message->remote) matched(message);
     if (message->payload) {
-        finish(receive, message);
+        finish(receive, &message->entry.key, message->payload, message->size);
         message_release(message);
         return;
     }
@@ -90,7 +98,7 @@ void p2p_pulled(struct message *message, int error)
     struct receive *receive = message->receive;
     message->payload = message->pulled ? message->pulled : receive->buffer;
     if (error == MPI_SUCCESS)
-        finish(receive, message);
+        finish(receive, &message->entry.key, message->payload, message->size);
     else
         fail(receive, error);
     pthread_mutex_unlock(&lock);
@@ -186,7 +194,7 @@ static void discard(struct message *message)
 {
     message->wants_ack = false;
     atomic_store(&message->matched, true);
-    if (message->remote) transport_matched(message);
+    if (message->remote) matched(message);
     message_release(message);
 }
 
@@ -202,33 +210,43 @@ void p2p_deliver(struct message *message)
     pthread_mutex_unlock(&lock);
 }
 
-bool p2p_deliver_borrowed(struct message *message)
+void p2p_lock(void)
 {
-    bool good = true;
     pthread_mutex_lock(&lock);
-    bool revoked = context_revoked(message->entry.key.context);
-    struct receive *receive =
-        revoked ? NULL
-                : (struct receive *)match_take(&queues, &message->entry.key);
-    if (revoked) message->wants_ack = false;
-    if (receive || revoked) transport_matched(message);
-    if (receive) {
-        finish(receive, message);
-    } else if (!revoked) {
-        struct message *kept = message_new(message->size);
-        good = kept != NULL;
-        if (good) {
-            kept->entry.key = message->entry.key;
-            kept->remote = true;
-            kept->wants_ack = message->wants_ack;
-            kept->cookie = message->cookie;
-            kept->charged = message->charged;
-            memcpy(kept->data, message->payload, (size_t)message->size);
-            (void)match_arrive(&queues, &kept->entry);
-        }
-    }
+}
+
+void p2p_unlock(void)
+{
     pthread_mutex_unlock(&lock);
-    return good;
+}
+
+/* No receive was posted for it. */
+static bool keep(const struct arrival *arrival)
+{
+    struct message *kept = message_new(arrival->size);
+    if (!kept) return false;
+    kept->entry.key = arrival->key;
+    kept->remote = true;
+    kept->wants_ack = arrival->wants_ack;
+    kept->cookie = arrival->cookie;
+    kept->charged = arrival->charged;
+    if (arrival->size > 0)
+        memcpy(kept->data, arrival->payload, (size_t)arrival->size);
+    (void)match_arrive(&queues, &kept->entry);
+    return true;
+}
+
+bool p2p_deliver_borrowed(const struct arrival *arrival)
+{
+    bool revoked = context_revoked(arrival->key.context);
+    struct receive *receive =
+        revoked ? NULL : (struct receive *)match_take(&queues, &arrival->key);
+    if (!receive && !revoked) return keep(arrival);
+    transport_matched(arrival->partner, arrival->cookie, arrival->charged,
+                      arrival->wants_ack && !revoked);
+    if (receive)
+        finish(receive, &arrival->key, arrival->payload, arrival->size);
+    return true;
 }
 
 void p2p_drop(uint32_t context, int error)

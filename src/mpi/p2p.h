@@ -7,6 +7,8 @@
 #include "match.h"
 #include "type.h"
 
+struct partner;
+
 /* A message that was sent and not received: its packed bytes. At most two
  * owners: the queues (or the receiver) and a synchronous sender. */
 struct message {
@@ -45,9 +47,21 @@ struct receive {
 void p2p_post(struct receive *receive);
 /* Delivers a message to this process; takes the queues' reference over. */
 void p2p_deliver(struct message *message);
-/* Likewise for a message of the caller whose data are valid only during this
- * call. False: no memory to keep it. */
-bool p2p_deliver_borrowed(struct message *message);
+/* A message of another member, as it arrives. */
+struct arrival {
+    struct match_key key;
+    struct partner *partner; /* the sender */
+    const char *payload;
+    MPI_Count size;
+    uint64_t cookie;
+    uint32_t charged;
+    bool wants_ack;
+};
+/* Delivers it; its data are valid only during the call. The caller has called
+ * p2p_lock(), for any number of messages. False: no memory to keep it. */
+bool p2p_deliver_borrowed(const struct arrival *arrival);
+void p2p_lock(void);
+void p2p_unlock(void);
 /* Cancels an unmatched receive; false: it is matched. */
 bool p2p_cancel(struct receive *receive);
 /* Looks for a message; if take is not NULL, moves it from the queue to
@@ -77,7 +91,6 @@ const char *p2p_error_text(int error, bool sending);
 void p2p_member_lost(uint64_t member);
 bool p2p_busy(void); /* receives are posted */
 /* Whether the partner holds back messages for lack of credit. */
-struct partner;
 void p2p_held(struct partner *partner);
 /* Frees messages that were never received. */
 void p2p_stop(void);

@@ -12,6 +12,7 @@
 enum {
     EAGER_MAX = 32 * 1024, /* larger data are pulled */
     STOP_TURNS = 2000,     /* ms that stopping waits for queued messages */
+    EVENTS_MAX = 16,       /* taken at once */
 };
 
 /* Guarded by partners_lock(). */
@@ -21,8 +22,11 @@ static uint64_t last_cookie;
 /* Out of the run, and why; the text is constant once the flag is set. */
 static atomic_bool gone;
 static char gone_text[320];
-/* One thread at a time takes events, which keeps their order. */
+/* One thread at a time takes events, which keeps their order. The next one
+ * releases those of the last turn. */
 static pthread_mutex_t taking = PTHREAD_MUTEX_INITIALIZER;
+static pcclEvent_t events[EVENTS_MAX];
+static size_t event_count;
 
 bool transport_lost(uint64_t member)
 {
@@ -125,15 +129,14 @@ int transport_send(uint64_t member, struct message *message, bool large,
     return result;
 }
 
-void transport_matched(struct message *message)
+void transport_matched(struct partner *partner, uint64_t cookie,
+                       uint32_t charged, bool wants_ack)
 {
-    struct partner *partner = partner_of(message->entry.key.source);
-    if (!partner) return;
-    if (message->wants_ack) {
-        struct letter ack = {.kind = LETTER_ACK, .cookie = message->cookie};
+    if (wants_ack) {
+        struct letter ack = {.kind = LETTER_ACK, .cookie = cookie};
         partner_send_control(partner, &ack);
     }
-    partner_matched(partner, message->charged);
+    partner_matched(partner, charged);
 }
 
 void transport_want(uint64_t member)
@@ -207,26 +210,54 @@ static void lost(uint64_t member)
     p2p_member_lost(member);
 }
 
-static bool announced(const struct message *arrived)
+static bool announced(const struct arrival *arrival)
 {
     struct message *message = message_new(0);
     if (!message) return false;
-    message->entry.key = arrived->entry.key;
+    message->entry.key = arrival->key;
     message->remote = true;
-    message->wants_ack = arrived->wants_ack;
-    message->cookie = arrived->cookie;
-    message->charged = arrived->charged;
-    message->size = arrived->size;
+    message->wants_ack = arrival->wants_ack;
+    message->cookie = arrival->cookie;
+    message->charged = arrival->charged;
+    message->size = arrival->size;
     message->payload = NULL;
     p2p_deliver(message);
     return true;
 }
 
+/* The letter of an event. */
+static bool is_letter(const pcclEvent_t *event, struct letter *letter)
+{
+    if (event->kind != pcclEventMessage || event->header_size != sizeof *letter)
+        return false;
+    memcpy(letter, event->header, sizeof *letter);
+    return true;
+}
+
+/* A message that carries its data, or is announced. The caller has called
+ * p2p_lock() for the former. */
+static void arrived(const pcclEvent_t *event, const struct letter *letter)
+{
+    const struct arrival arrival = {
+        .key = {event->member, letter->context, letter->tag},
+        .partner = partner_of(event->member),
+        .wants_ack = letter->wants_ack != 0,
+        .cookie = letter->cookie,
+        .size = (MPI_Count)letter->size,
+        .payload = event->body,
+        .charged = partner_charge(letter)};
+    bool good = arrival.partner != NULL;
+    if (good && letter->kind == LETTER_LARGE)
+        good = announced(&arrival);
+    else if (good && letter->size == event->body_size)
+        good = p2p_deliver_borrowed(&arrival);
+    if (!good) env_abort(MPI_ERR_NO_MEM, "out of memory for a message");
+}
+
 static void letter_opened(const pcclEvent_t *event)
 {
     struct letter letter;
-    if (event->header_size != sizeof letter) return;
-    memcpy(&letter, event->header, sizeof letter);
+    if (!is_letter(event, &letter)) return;
     if (letter.kind == LETTER_ACK) sent(event->member, letter.cookie, 0);
     struct partner *partner = partner_of(event->member);
     if (letter.kind == LETTER_CREDIT && partner)
@@ -236,21 +267,7 @@ static void letter_opened(const pcclEvent_t *event)
     if (letter.kind == LETTER_HELD && partner) p2p_held(partner);
     if (letter.kind == LETTER_REVOKED)
         revoke_received(event->member, letter.context);
-    if (letter.kind > LETTER_LARGE) return;
-    struct message arrived = {
-        .entry.key = {event->member, letter.context, letter.tag},
-        .remote = true,
-        .wants_ack = letter.wants_ack != 0,
-        .cookie = letter.cookie,
-        .size = (MPI_Count)letter.size,
-        .payload = event->body,
-        .charged = partner_charge(&letter)};
-    bool good = true;
-    if (letter.kind == LETTER_LARGE)
-        good = announced(&arrived);
-    else if (letter.size == event->body_size)
-        good = p2p_deliver_borrowed(&arrived);
-    if (!good) env_abort(MPI_ERR_NO_MEM, "out of memory for a message");
+    if (letter.kind == LETTER_LARGE) arrived(event, &letter);
 }
 
 static void handle(const pcclEvent_t *event)
@@ -296,18 +313,35 @@ static void all_lost(void)
             lost(view->ids[i]);
 }
 
+/* Messages that carry their data are delivered under one lock. */
+static void handle_all(void)
+{
+    bool locked = false;
+    for (size_t i = 0; i < event_count; i++) {
+        struct letter letter;
+        bool small =
+            is_letter(&events[i], &letter) && letter.kind == LETTER_EAGER;
+        if (small && !locked) p2p_lock();
+        if (!small && locked) p2p_unlock();
+        locked = small;
+        if (small)
+            arrived(&events[i], &letter);
+        else
+            handle(&events[i]);
+    }
+    if (locked) p2p_unlock();
+}
+
 /* The caller holds `taking`. */
 static bool progress(int timeout_ms)
 {
     bool some = false;
     for (;;) {
-        pcclEvent_t event;
-        pcclResult_t result =
-            pcclTakeEvent(world.pccl, some ? 0 : timeout_ms, &event);
+        pcclResult_t result = pcclTakeEvents(world.pccl, some ? 0 : timeout_ms,
+                                             events, EVENTS_MAX, &event_count);
         if (result == pcclMasterConnectionFailed) all_lost();
-        if (result != pcclSuccess || event.kind == pcclEventNone) break;
-        handle(&event);
-        (void)pcclReleaseEvent(world.pccl, &event);
+        if (result != pcclSuccess || event_count == 0) break;
+        handle_all();
         some = true;
         /* a caller that waits for one message checks it before further ones */
         if (timeout_ms > 0) break;
@@ -411,4 +445,12 @@ void transport_stop(void)
     message_table_free(&outgoing);
     message_table_free(&incoming);
     partners_unlock();
+}
+
+void transport_end(void)
+{
+    if (!world.pccl) return;
+    pthread_mutex_lock(&taking);
+    (void)pcclTakeEvents(world.pccl, 0, events, 0, &event_count);
+    pthread_mutex_unlock(&taking);
 }

@@ -25,7 +25,8 @@ int transport_send(uint64_t member, struct message *message, bool large,
                    bool wait);
 /* A message of another member has matched or is discarded. The caller holds
  * p2p's lock. */
-void transport_matched(struct message *message);
+void transport_matched(struct partner *partner, uint64_t cookie,
+                       uint32_t charged, bool wants_ack);
 /* A receive or a probe found no message of the member, or of any
  * (MATCH_ANY_SOURCE): requests messages that are held back for lack of credit.
  * The caller holds p2p's lock. */
@@ -51,5 +52,7 @@ void transport_notify_revoked(const struct group *members, uint32_t context);
  * yet, call again. */
 bool transport_drop(uint32_t context, int error);
 void transport_stop(void);
+/* No progress is made any more. */
+void transport_end(void);
 
 #endif

@@ -97,26 +97,68 @@ static void describe(struct message_event *from, pcclEvent_t *to)
     to->owned = block;
 }
 
+static void release(pcclComm_t *comm, pcclEvent_t *event)
+{
+    if (event->owned) message_release(&comm->session->messages, event->owned);
+    event->kind = pcclEventNone;
+    event->owned = NULL;
+}
+
+/* The caller has the event, and what the library keeps of it is released. */
+static void give(pcclComm_t *comm, struct message_event *taken,
+                 pcclEvent_t *event)
+{
+    describe(taken, event);
+    if (!event->owned) message_release(&comm->session->messages, taken);
+}
+
+/* The first event; NULL: *result says why. */
+static struct message_event *await_event(pcclComm_t *comm, int timeout_ms,
+                                         pcclResult_t *result)
+{
+    pccl_ns until = PCCL_NEVER;
+    struct message_event *taken = progress_take_event(comm, 0);
+    *result = pcclSuccess;
+    if (taken) return taken;
+    if (timeout_ms > 0) until = comm_now() + timeout_ms * PCCL_MS;
+    if (timeout_ms < 0) until = comm_limit(comm);
+    if (timeout_ms != 0) taken = progress_take_event(comm, until);
+    if (taken) return taken;
+    if (is_gone(comm))
+        *result = pcclMasterConnectionFailed;
+    else if (timeout_ms < 0 || (timeout_ms > 0 && comm_is_cancelled(comm)))
+        *result = comm_interrupted(comm, until);
+    return NULL;
+}
+
 pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms, pcclEvent_t *event)
 {
     pcclResult_t rc = enter(comm);
     if (rc != pcclSuccess) return rc;
     if (!event) return leave(comm, pcclInvalidArgument);
-    pccl_ns until = PCCL_NEVER;
-    struct message_event *taken = progress_take_event(comm, 0);
-    if (timeout_ms > 0) until = comm_now() + timeout_ms * PCCL_MS;
-    if (timeout_ms < 0) until = comm_limit(comm);
-    if (!taken && timeout_ms != 0) taken = progress_take_event(comm, until);
     *event = (pcclEvent_t){.kind = pcclEventNone};
-    if (!taken && is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
-    if (!taken && timeout_ms > 0 && !comm_is_cancelled(comm))
-        return leave(comm, pcclSuccess);
-    if (!taken && timeout_ms != 0)
-        return leave(comm, comm_interrupted(comm, until));
-    if (!taken) return leave(comm, pcclSuccess);
-    describe(taken, event);
-    if (!event->owned) message_release(&comm->session->messages, taken);
-    return leave(comm, pcclSuccess);
+    struct message_event *taken = await_event(comm, timeout_ms, &rc);
+    if (taken) give(comm, taken, event);
+    return leave(comm, rc);
+}
+
+pcclResult_t pcclTakeEvents(pcclComm_t *comm, int timeout_ms,
+                            pcclEvent_t *events, size_t room, size_t *count)
+{
+    pcclResult_t rc = enter(comm);
+    if (rc != pcclSuccess) return rc;
+    if (!count || (!events && (room > 0 || *count > 0)))
+        return leave(comm, pcclInvalidArgument);
+    for (size_t i = 0; i < *count; i++) release(comm, &events[i]);
+    *count = 0;
+    struct message_event *taken =
+        room > 0 ? await_event(comm, timeout_ms, &rc) : NULL;
+    while (taken) {
+        give(comm, taken, &events[(*count)++]);
+        if (*count == room) break;
+        taken = message_take(&comm->session->messages);
+    }
+    return leave(comm, rc);
 }
 
 pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event)
@@ -124,7 +166,7 @@ pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event)
     pcclResult_t rc = enter(comm);
     if (rc != pcclSuccess) return rc;
     if (!event) return leave(comm, pcclInvalidArgument);
-    if (event->owned) message_release(&comm->session->messages, event->owned);
+    release(comm, event);
     *event = (pcclEvent_t){.kind = pcclEventNone};
     return leave(comm, pcclSuccess);
 }
