@@ -144,6 +144,14 @@ static inline size_t channel_ready(struct channel *c, const uint8_t **from)
     return (size_t)(written - c->read);
 }
 
+/* Whether channel_ready() has something to say. */
+static inline bool channel_shows(const struct channel *c)
+{
+    return atomic_load_explicit(&c->other->written, memory_order_relaxed) !=
+               c->read ||
+           c->broken;
+}
+
 /* Gives room back. channel_ring() is to follow here as well. */
 static inline void channel_read(struct channel *c, size_t size)
 {

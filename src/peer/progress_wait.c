@@ -194,9 +194,11 @@ static bool move_messages(pcclComm_t *c, const struct poll_set *set)
         uint32_t number = set->conns[i];
         struct channel *channel = conn_channel(c->session->links, number);
         const uint8_t *from;
+        bool sends =
+            c->io.sockets[number].blocked || engine_may_send(e, number);
+        if (!sends && !channel_shows(channel)) continue;
         if (!comm_shm_sends(c, number)) return false; /* a HELLO first */
-        if (c->io.sockets[number].blocked || engine_may_send(e, number))
-            (void)comm_shm_transmit(c, number);
+        if (sends) (void)comm_shm_transmit(c, number);
         if (!set->known) return false; /* that closed it */
         if (channel_ready(channel, &from) > 0 || channel->broken)
             (void)comm_shm_receive(c, number);
