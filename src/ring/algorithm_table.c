@@ -106,6 +106,11 @@ static const struct choice choices[] = {
      .measured = "broadcast"},
     {.colls = BIT(COLL_BROADCAST),
      .where = WHERE_MEMORY,
+     .algorithm = &spread_single_copy,
+     .why = "the root puts the vector once where all others take it",
+     .measured = "put once, taken by all"},
+    {.colls = BIT(COLL_BROADCAST),
+     .where = WHERE_MEMORY,
      .bytes_max = K(256),
      .world_max = 16,
      .algorithm = &broadcast_linear,
@@ -146,6 +151,11 @@ static const struct choice choices[] = {
      .why = "four messages deep, where a ring is n-1",
      .measured = "many ranks"},
     {.colls = BIT(COLL_ALLGATHER),
+     .where = WHERE_MEMORY,
+     .algorithm = &spread_single_copy,
+     .why = "a member puts its block once where all others take it",
+     .measured = "put once, taken by all"},
+    {.colls = BIT(COLL_ALLGATHER),
      .algorithm = &allgather_ring,
      .why = "nobody sends a block to more than one member",
      .measured = "allgather"},
@@ -158,13 +168,11 @@ static const struct choice choices[] = {
 /* All algorithms that may be forced. Of those with one name for one collective,
  * at most one fits a request. */
 static const struct algorithm *const algorithms[] = {
-    &allreduce_flat,        &allreduce_flat_codes,
-    &allreduce_centralized, &allreduce_direct,
-    &allreduce_single_copy, &allreduce_ring,
-    &allreduce_ring_codes,  &broadcast_linear,
-    &broadcast_confirmed,   &broadcast_chain,
-    &allgather_linear,      &allgather_ring,
-    &alltoallv_pairwise,    &small_tree,
+    &allreduce_flat,       &allreduce_flat_codes,  &allreduce_centralized,
+    &allreduce_direct,     &allreduce_single_copy, &allreduce_ring,
+    &allreduce_ring_codes, &broadcast_linear,      &broadcast_confirmed,
+    &broadcast_chain,      &allgather_linear,      &allgather_ring,
+    &spread_single_copy,   &alltoallv_pairwise,    &small_tree,
 };
 
 static const char *const coll_names[COLL_COUNT] = {

@@ -14,22 +14,16 @@
 #include "algorithm.h"
 #include "geometry.h"
 
-#include "../base/buggify.h"
 #include "../reduce/stream.h"
 
 #include <string.h>
 
 enum {
-    WORLD_MIN = 3, /* two members have a large queue, which is as fast */
     SEGMENT_LEAST = 32 * 1024,
     SEGMENT_MOST = 256 * 1024,
     /* Bytes of one segment for all pairs together. */
     SEGMENTS_TOTAL = 4 * 1024 * 1024,
 };
-
-static_assert(SINGLE_COPY_SLOTS * sizeof(struct single_copy_head) <=
-                  SINGLE_COPY_HEAD / 2,
-              "the heads lie before the places");
 
 /* In `came`: the place of an input that waits for its turn. */
 enum {
@@ -89,11 +83,7 @@ static void recv(const struct plan *p, uint32_t from, uint32_t k,
 
 static const char *unfit(const struct plan_request *r)
 {
-    if (!r->one_host || !r->shared_memory || r->world < WORLD_MIN ||
-        r->world > r->single_copy_world)
-        return "needs 3 to 16 members of one host that share its memory";
-    if (!r->mesh) return "needs links between all pairs of members";
-    return r->codes ? "its elements are not codes" : NULL;
+    return r->codes ? "its elements are not codes" : single_copy_unfit(r);
 }
 
 /* ------------------------------------------------------ slots of a region */
@@ -109,63 +99,9 @@ static size_t place_size(const struct plan *p)
 static size_t offset_of(const struct plan *p, uint32_t slot, uint32_t g,
                         uint32_t rank)
 {
-    size_t buffer =
-        (size_t)slot * SINGLE_COPY_BUFFERS + g % SINGLE_COPY_BUFFERS;
-    return SINGLE_COPY_HEAD + buffer * SINGLE_COPY_BUFFER +
+    return single_copy_slot_offset(slot) +
+           g % SINGLE_COPY_BUFFERS * (size_t)SINGLE_COPY_BUFFER +
            rank * place_size(p);
-}
-
-static struct single_copy_name name_of(const struct op *op)
-{
-    return (struct single_copy_name){.scope = op->scope_number,
-                                     .tag = op->r.tag,
-                                     .number =
-                                         (uint64_t)op->epoch << 32 | op->seq};
-}
-
-/* The heads of all slots are at the beginning of a region. */
-static const struct single_copy_head *head_of(const uint8_t *region,
-                                              uint32_t slot)
-{
-    return (const struct single_copy_head *)(const void *)region + slot;
-}
-
-static void sign(struct engine *e, const struct op *op, uint32_t slot)
-{
-    struct single_copy_head *heads =
-        (struct single_copy_head *)(void *)e->links.region;
-    single_copy_sign(heads + slot, name_of(op));
-}
-
-static void take_slot(struct engine *e, struct op *op)
-{
-    struct allreduce_single_copy_state *s = op->state;
-    if (!e->links.region || PCCL_BUGGIFY(slot_taken)) return;
-    PCCL_ASSERT(op->plan.segment <= place_size(&op->plan));
-    /* Prefers the first free slot, which is in the caches. */
-    for (uint32_t slot = 0; slot < SINGLE_COPY_SLOTS; slot++) {
-        if (e->single_copy.users[slot]) continue;
-        e->single_copy.users[slot] = op;
-        s->slot = slot + 1;
-        sign(e, op, slot);
-        return;
-    }
-}
-
-uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region)
-{
-    struct single_copy_name name = name_of(op);
-    uint32_t slot = 0;
-    while (slot < SINGLE_COPY_SLOTS &&
-           !single_copy_is_named(head_of(region, slot), name))
-        slot++;
-    return slot;
-}
-
-bool single_copy_is_valid(const struct op *op, const uint8_t *region,
-                          uint32_t slot)
-{
-    return single_copy_is_still_named(head_of(region, slot), name_of(op));
 }
 
 /* ---------------------------------------------------------- the operation */
@@ -187,15 +123,15 @@ static bool begin(struct engine *e, struct op *op)
     memset(s->received, 0, 2 * p->segments / 8 + 1);
     memset(s->came, CAME_NOT, came);
     memset(s->turns, 0, turns);
-    take_slot(e, op);
+    PCCL_ASSERT(p->segment <= place_size(p));
+    s->slot = single_copy_take_slot(e, op);
     return backup_take(e, op, &s->backup, pieces_count(p));
 }
 
 static void end(struct engine *e, struct op *op)
 {
     struct allreduce_single_copy_state *s = op->state;
-    if (s->slot > 0 && e->single_copy.users[s->slot - 1] == op)
-        e->single_copy.users[s->slot - 1] = NULL;
+    single_copy_give_slot(e, op, s->slot);
     pool_give(&e->links.pool, s->received);
     pool_give(&e->links.pool, s->came);
     pool_give(&e->links.pool, s->turns);

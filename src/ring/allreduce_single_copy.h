@@ -1,5 +1,5 @@
-/* allreduce_single_copy.h - the state of a single-copy all-reduce and of its
- * slots in regions, for its file and its tests. */
+/* allreduce_single_copy.h - the state of a single-copy all-reduce, for its file
+ * and its tests. */
 #ifndef PCCL_ALLREDUCE_SINGLE_COPY_H
 #define PCCL_ALLREDUCE_SINGLE_COPY_H
 
@@ -23,11 +23,4 @@ struct allreduce_single_copy_state {
 /* Sets the segment of the k-th transfer to or from a partner. True: the
  * transfer is the sum. */
 bool single_copy_is_sum(const struct plan *p, uint32_t k, uint32_t *segment);
-/* The slot of an operation in another member's region. SINGLE_COPY_SLOTS: it
- * has none there any more. */
-uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region);
-/* After reading: the slot belonged to the operation all the time (rule L8). */
-bool single_copy_is_valid(const struct op *op, const uint8_t *region,
-                          uint32_t slot);
-
 #endif

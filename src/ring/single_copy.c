@@ -1,7 +1,11 @@
 /* single_copy.c - see single_copy.h. */
 #include "op.h"
 
-#include <string.h>
+#include "../base/buggify.h"
+
+static_assert(SINGLE_COPY_SLOTS * sizeof(struct single_copy_head) <=
+                  SINGLE_COPY_HEAD / 2,
+              "the heads lie before the slots");
 
 /* With two members on a host, their own queue is as fast. */
 static bool is_worth_it(const struct engine *e)
@@ -20,4 +24,72 @@ void single_copy_install(struct engine *e)
     for (uint32_t i = 0; i < SINGLE_COPY_SLOTS; i++)
         e->single_copy.users[i] = NULL;
     if (e->single_copy_on) region_offer(&e->links);
+}
+
+const char *single_copy_unfit(const struct plan_request *r)
+{
+    enum { WORLD_MIN = 3 }; /* two have a large queue, which is as fast */
+    if (!r->one_host || !r->shared_memory || r->world < WORLD_MIN ||
+        r->world > r->single_copy_world)
+        return "needs 3 to 16 members of one host that share its memory";
+    return r->mesh ? NULL : "needs links between all pairs of members";
+}
+
+/* ------------------------------------------------------ slots of a region */
+
+static struct single_copy_name name_of(const struct op *op)
+{
+    return (struct single_copy_name){.scope = op->scope_number,
+                                     .tag = op->r.tag,
+                                     .number =
+                                         (uint64_t)op->epoch << 32 | op->seq};
+}
+
+/* The heads of all slots are at the beginning of a region. */
+static const struct single_copy_head *head_of(const uint8_t *region,
+                                              uint32_t slot)
+{
+    return (const struct single_copy_head *)(const void *)region + slot;
+}
+
+static void sign(struct engine *e, const struct op *op, uint32_t slot)
+{
+    struct single_copy_head *heads =
+        (struct single_copy_head *)(void *)e->links.region;
+    single_copy_sign(heads + slot, name_of(op));
+}
+
+uint32_t single_copy_take_slot(struct engine *e, struct op *op)
+{
+    if (!e->links.region || PCCL_BUGGIFY(slot_taken)) return 0;
+    /* Prefers the first free slot, which is in the caches. */
+    for (uint32_t slot = 0; slot < SINGLE_COPY_SLOTS; slot++) {
+        if (e->single_copy.users[slot]) continue;
+        e->single_copy.users[slot] = op;
+        sign(e, op, slot);
+        return slot + 1;
+    }
+    return 0;
+}
+
+void single_copy_give_slot(struct engine *e, const struct op *op, uint32_t slot)
+{
+    if (slot > 0 && e->single_copy.users[slot - 1] == op)
+        e->single_copy.users[slot - 1] = NULL;
+}
+
+uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region)
+{
+    struct single_copy_name name = name_of(op);
+    uint32_t slot = 0;
+    while (slot < SINGLE_COPY_SLOTS &&
+           !single_copy_is_named(head_of(region, slot), name))
+        slot++;
+    return slot;
+}
+
+bool single_copy_is_valid(const struct op *op, const uint8_t *region,
+                          uint32_t slot)
+{
+    return single_copy_is_still_named(head_of(region, slot), name_of(op));
 }

@@ -1,10 +1,11 @@
 /* single_copy.h - operations in this member's region: memory that the other
  * members of the host have mapped.
  *
- * A large all-reduce writes its data once into the region, and an empty frame
+ * A large operation writes its data once into the region, and an empty frame
  * announces them. The queues of all pairs carry no bodies, and the receivers
  * reduce or copy the data from where they lie. Rules D16, L7 and L8 of
- * master/PROTOCOL.md. The operation itself: allreduce_single_copy.c. Pure. */
+ * master/PROTOCOL.md. The operations: allreduce_single_copy.c and
+ * spread_single_copy.c. Pure. */
 #ifndef PCCL_SINGLE_COPY_H
 #define PCCL_SINGLE_COPY_H
 
@@ -14,7 +15,8 @@ enum {
     SINGLE_COPY_SLOTS = 8,            /* each serves one operation */
     SINGLE_COPY_BUFFERS = 2,          /* segments of an operation under way */
     SINGLE_COPY_BUFFER = 1024 * 1024, /* bytes; has a place for each member */
-    SINGLE_COPY_HEAD = REGION_HEAD,   /* struct single_copy_head of each slot */
+    SINGLE_COPY_PLACES = 8, /* or so many segments of this member alone */
+    SINGLE_COPY_HEAD = REGION_HEAD, /* struct single_copy_head of each slot */
     SINGLE_COPY_SIZE = REGION_SIZE,
 };
 static_assert(SINGLE_COPY_SIZE == SINGLE_COPY_HEAD + SINGLE_COPY_SLOTS *
@@ -24,6 +26,7 @@ static_assert(SINGLE_COPY_SIZE == SINGLE_COPY_HEAD + SINGLE_COPY_SLOTS *
 
 struct engine;
 struct op;
+struct plan_request;
 
 /* In a region: the operation that owns a slot. */
 struct single_copy_head {
@@ -77,5 +80,26 @@ struct single_copy {
  * of this host that do not know it. Sets engine.single_copy_on by the view
  * alone: whether members of this host use their regions. */
 void single_copy_install(struct engine *e);
+/* What the algorithms that use regions need; NULL: it is there. */
+const char *single_copy_unfit(const struct plan_request *r);
+
+/* Rule L8. Takes a slot of the own region: its number plus 1; 0: there is none.
+ * Gives it back, if it is still this operation's. */
+uint32_t single_copy_take_slot(struct engine *e, struct op *op);
+void single_copy_give_slot(struct engine *e, const struct op *op,
+                           uint32_t slot);
+/* The slot of an operation in another member's region. SINGLE_COPY_SLOTS: it
+ * has none there any more. */
+uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region);
+/* After reading: the slot belonged to the operation all the time. */
+bool single_copy_is_valid(const struct op *op, const uint8_t *region,
+                          uint32_t slot);
+
+/* Of the buffers of a slot, in a region. */
+static inline size_t single_copy_slot_offset(uint32_t slot)
+{
+    return SINGLE_COPY_HEAD +
+           (size_t)slot * SINGLE_COPY_BUFFERS * SINGLE_COPY_BUFFER;
+}
 
 #endif

@@ -307,7 +307,7 @@ static void test_one_that_does_not_fit(void **state)
     }
     settle();
     for (uint32_t i = 0; i < world; i++) check(&r, i);
-    q.plan.coll = COLL_BROADCAST;
+    q.plan.coll = COLL_ALLTOALLV;
     assert_null(engine_unfit(engines[0], &q, &name));
     end();
 }

@@ -398,6 +398,47 @@ static void test_offers(void **state)
     c->channel = NULL;
 }
 
+/* Single copy: no more than two segments are under way. The input of the next
+ * but one waits for all sums of a segment, a sum for the own one. */
+static void test_order(void **state)
+{
+    (void)state;
+    struct plan_request r = {.coll = COLL_ALLREDUCE,
+                             .world = 4,
+                             .rank = 1,
+                             .mesh = true,
+                             .one_host = true,
+                             .shared_memory = true,
+                             .single_copy_world = 16,
+                             .count = 1 << 20,
+                             .element = 4};
+    struct plan p;
+    plan_init(&p, &r);
+    assert_ptr_equal(p.algorithm, &allreduce_single_copy);
+    assert_true(p.algorithm->defers);
+    assert_int_equal(p.segments, 4);
+    static const int order[] = {0, 1, ~0, 2, ~1, 3, ~2, ~3};
+    assert_int_equal(plan_sends(&p, 3), ARRAY_COUNT(order));
+    for (uint32_t k = 0; k < ARRAY_COUNT(order); k++) {
+        struct plan_xfer x;
+        uint32_t g;
+        bool sum = single_copy_is_sum(&p, k, &g);
+        assert_int_equal(sum ? ~(int)g : (int)g, order[k]);
+        plan_recv(&p, 3, k, &x);
+        assert_int_equal(x.action, sum ? ACTION_STORE : ACTION_REDUCE);
+        plan_send(&p, 3, k, &x);
+        uint32_t after = g < 2 ? PLAN_NOTHING : p.segments + g - 2;
+        assert_int_equal(x.after, sum ? g : after);
+        assert_int_equal(x.space, sum ? SPACE_RECV : SPACE_SEND);
+    }
+    r.world = 16; /* of more members smaller ones, to some extent */
+    plan_init(&p, &r);
+    assert_int_equal(p.segment, 32 * 1024);
+    r.one_host = false;
+    plan_init(&p, &r);
+    assert_ptr_equal(p.algorithm, &allreduce_ring);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup_lend, teardown_lend)
 
 int main(void)
@@ -414,6 +455,7 @@ int main(void)
         TEST(test_words_out_of_place),
         TEST(test_lies),
         TEST(test_offers),
+        cmocka_unit_test(test_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -654,9 +654,16 @@ next input before all sums (D16)|ring/allreduce_single_copy.c|s/x->after = p->se
 sums of some are all (D16)|ring/allreduce_single_copy.c|s/if (++sums\[g\] + 1u == op->plan.r.world)/++sums[g];/
 no restore of a single copy|ring/allreduce_single_copy.c|s/^    pieces_save(op, &s->backup, ep->rank \* op->plan.segments + g);//
 read by an excluded member (L8)|ring/allreduce_single_copy.c|s/return single_copy_is_valid(op, region, slot);/return true;/
-a slot of two operations (L8)|ring/allreduce_single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
-a slot is not signed (L8)|ring/allreduce_single_copy.c|s/^        sign(e, op, slot);//
+a slot of two operations (L8)|ring/single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
+a slot is not signed (L8)|ring/single_copy.c|s/^        sign(e, op, slot);//
 region used before opened (L7)|ring/allreduce_single_copy.c|s/s->slot > 0 \&\& c->region.taken/s->slot > 0/
+a place before all have taken it (D19)|ring/spread_single_copy.c|s/x->after = k - LAG;/x->after = PLAN_NOTHING;/
+the word before the segment (D19)|ring/spread_single_copy.c|s/        x->after = k;/        x->after = PLAN_NOTHING;/
+a segment of some is one of all (D19)|ring/spread_single_copy.c|s/return s->came\[after\] == s->senders;/return s->came[after] > 0;/
+the wait is as long as the slot (D19)|ring/spread_single_copy.c|s/LAG = PLACES . 2,/LAG = PLACES,/
+a place has its first segment for ever (D19)|ring/spread_single_copy.c|s/if (\*there == k + 1) return;/if (*there > 0) return;/
+spread read by an excluded member (L8)|ring/spread_single_copy.c|s/if (!single_copy_is_valid(op, region, slot)) return false;//
+spread before the region is opened (L7)|ring/spread_single_copy.c|s/s->slot > 0 \&\& c->region.taken/s->slot > 0/
 each decides alone (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;/p->single_copy_world = e->single_copy_on \&\& e->links.region ? e->single_copy_world : 0;/
 no restore of a direct one|ring/pieces.c|s/if (!b->bytes .. backup_has(b, piece)) return;/return;/
 passed on before received (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/

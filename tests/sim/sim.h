@@ -53,7 +53,7 @@ enum {
     X(pool) \
     X(interleaved) X(interleaved_lost) X(forced) \
     X(sites) X(sites_lost) X(sites_confirmed) \
-    X(lent) X(lent_lost) X(lent_queued) \
+    X(lent) X(lent_lost) X(lent_queued) X(spread_turns) X(spread_lost) \
     X(through_root) X(tree) X(tree_lost) X(tree_confirmed) X(deferred) \
     X(confirmed) X(scoped) X(scoped_lost) X(local) X(shuffled) \
     X(two_groups) X(master_lost) X(again) X(sync) \

@@ -230,6 +230,7 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
     bool interleaved =
         p->algorithm == &allreduce_ring && p->streamed && p->segments > 1;
     bool sites = p->algorithm == &allreduce_direct && p->r.hierarchy;
+    bool spread = p->algorithm == &spread_single_copy;
     bool lost = result == pcclRankConnectionLost;
     bool tree =
         p->algorithm == &small_tree && !plan_is_root(p) && p->tree.children > 0;
@@ -237,6 +238,7 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
     c->interleaved_lost += interleaved && result != pcclSuccess;
     c->sites_lost += sites && lost;
     c->lent_lost += mapped && lost;
+    c->spread_lost += spread && mapped && lost;
     c->quant_lost += quantized && lost;
     if (result != pcclSuccess) return;
     cover_algorithm(p);
@@ -245,6 +247,7 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
     c->interleaved += interleaved;
     c->sites += sites;
     c->lent += mapped && p->segments > 2;
+    c->spread_turns += spread && mapped && p->segments > SINGLE_COPY_PLACES;
     c->lent_queued += p->algorithm == &allreduce_single_copy && !mapped;
     c->sites_confirmed +=
         sites && confirm && plan_vector_size(p) <= WIRE_RESULT_MAX;
