@@ -8,6 +8,9 @@
 
 #include "../../include/pccl.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+
 enum { PIECE = 4096, COUNT = 20 * PIECE + 5, ROOT = 1, HOST = 2 };
 
 static uint8_t own[WORLD][COUNT], out[WORLD][WORLD * COUNT];
@@ -140,6 +143,14 @@ static void test_places_are_used_again(void **state)
     }
 }
 
+/* The slot is another operation's from now on. */
+static void give_slot_to_another(uint32_t slot)
+{
+    struct single_copy_head *heads =
+        (struct single_copy_head *)(void *)areas[ROOT];
+    atomic_store(&heads[slot].number, (uint64_t)99 << 32);
+}
+
 /* The root goes on in a view without the reader. */
 static void test_what_was_overwritten_never_counts(void **state)
 {
@@ -149,14 +160,47 @@ static void test_what_was_overwritten_never_counts(void **state)
     settle();
     uint32_t slot = single_copy_find_slot(ops[0], areas[ROOT]);
     assert_true(slot < SINGLE_COPY_SLOTS);
-    struct single_copy_head *heads =
-        (struct single_copy_head *)(void *)areas[ROOT];
-    atomic_store(&heads[slot].number, (uint64_t)99 << 32);
+    give_slot_to_another(slot);
     deaf[0][ROOT] = false;
     settle();
     assert_int_equal(ops[0]->phase, PHASE_RUNNING);
     assert_int_equal(ops[0]->mapped_bytes, 0);
     assert_int_equal(ops[ROOT]->phase, PHASE_RUNNING);
+}
+
+enum { PAGE = 4096 };
+static uint32_t read_slot;
+
+static void on_read(int number)
+{
+    (void)number;
+    (void)mprotect(areas[ROOT] + single_copy_slot_offset(read_slot), PAGE,
+                   PROT_READ | PROT_WRITE);
+    give_slot_to_another(read_slot);
+}
+
+/* It does so while the member reads: the first byte that is read stops it. */
+static void test_what_is_overwritten_never_counts(void **state)
+{
+    (void)state;
+    const struct sigaction stops = {.sa_handler = on_read};
+    struct sigaction before;
+    deaf[0][ROOT] = true;
+    launch(COLL_BROADCAST);
+    settle();
+    read_slot = single_copy_find_slot(ops[0], areas[ROOT]);
+    assert_true(read_slot < SINGLE_COPY_SLOTS);
+    assert_int_equal(sigaction(SIGSEGV, &stops, &before), 0);
+    assert_int_equal(mprotect(areas[ROOT] + single_copy_slot_offset(read_slot),
+                              PAGE, PROT_NONE),
+                     0);
+    deaf[0][ROOT] = false;
+    settle();
+    assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+    assert_int_equal(single_copy_find_slot(ops[0], areas[ROOT]),
+                     SINGLE_COPY_SLOTS);
+    assert_int_equal(ops[0]->phase, PHASE_RUNNING);
+    assert_int_equal(ops[0]->mapped_bytes, 0);
 }
 
 #define TEST(f)                                                                \
@@ -169,6 +213,7 @@ int main(void)
         TEST(test_some_do_not_lend),
         TEST(test_places_are_used_again),
         TEST(test_what_was_overwritten_never_counts),
+        TEST(test_what_is_overwritten_never_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
