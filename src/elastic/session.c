@@ -347,6 +347,7 @@ void session_master_gone(struct session *s, const char *reason)
     for (int i = 0; i < VOTE_KIND_COUNT; i++)
         waiting |= s->votes[i] == VOTE_WAITING;
     waiting |= s->sync == SYNC_ASKED || partial_waits(&s->partial);
+    waiting |= s->fault_epoch == s->view->epoch; /* for a round */
     if (s->state != SESSION_MEMBER || links_is_frozen(s->links) || waiting ||
         s->leaving)
         session_gone(s, reason);

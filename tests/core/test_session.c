@@ -435,6 +435,16 @@ static void test_without_master_and_links(void **state)
     assert_int_equal(engine_find(session->engine, 7)->result,
                      pcclMasterConnectionFailed);
 }
+/* ... or it waits for the round that it has asked for. */
+static void test_without_master_after_a_fault(void **state)
+{
+    (void)state;
+    launch(7, NULL, 0);
+    assert_int_equal(session_fail(session, 7), pcclSuccess);
+    session_master_gone(session, "cut");
+    assert_int_equal(session->state, SESSION_GONE);
+}
+
 
 /* None is dropped, however many there are. */
 static void test_many_verdicts_wait(void **state)
@@ -510,6 +520,7 @@ int main(void)
         TEST(test_an_older_loss_comes_first),
         TEST(test_a_loss_is_that_of_its_operation),
         TEST(test_a_verdict_waits_for_install),
+        TEST(test_without_master_after_a_fault),
         TEST(test_without_master_and_links),
         TEST(test_many_verdicts_wait),
         TEST(test_too_few_members),

@@ -60,6 +60,7 @@ static const struct {
     {NULL, 2174136},      /* F6: odd votes, and memory that is refused */
     {NULL, 2187141},
     {NULL, 2210380},
+    {NULL, 2269732},      /* M9: a fault is reported, and the master is lost */
 };
 
 #endif

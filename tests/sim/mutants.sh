@@ -501,6 +501,7 @@ two reports at once are a rate (W4)|master/told.c|s/close = took < beat \/ 2/clo
 a synchronization is over at once (W4)|master/stall.c|s/return p->sync.voted || .*;/return p->sync.voted;/
 silence is no loss|master/silence.c|s/^    drop(m, link);$/    return false;\n&/
 a whole deadline of silence (M8)|master/silence.c|s/ >= PCCL_TIME_TO_LOSE(m->deadline);/ >= m->deadline;/
+a round that never comes is waited for (M9)|elastic/session.c|s/^    waiting |= s->fault_epoch == .*//
 who gets no CPU time is lost (M10)|master/silence.c|s/e == EVIDENCE_RUNNABLE ||/false ||/
 silent FLUSHED is waited for (R8)|master/limits.c|s/p->answer < ANSWER_FLUSHED ? "FLUSH"/false ? "FLUSH"/
 silent REPLY is waited for (R8)|master/limits.c|s/p->answer < ANSWER_TOLD ? "QUERY"/false ? "QUERY"/
