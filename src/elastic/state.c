@@ -69,7 +69,8 @@ static bool is_power(uint32_t n)
     return n != 0 && (n & (n - 1)) == 0;
 }
 
-/* Receivers pair up sparsely, so that a large number of them costs little. */
+/* Many receivers pair up sparsely, so that they cost little; of a few each may
+ * be the only one that another one can reach (rule S7e). */
 static bool pairs_with(const struct state_orders *w, bool fellows,
                        uint32_t self, uint32_t other)
 {
@@ -79,7 +80,9 @@ static bool pairs_with(const struct state_orders *w, bool fellows,
     if (self_holds || other_holds) return self_holds != other_holds;
     uint32_t end = w->holders + w->receivers;
     if (self >= end || other >= end) return false;
-    return fellows && is_power(self > other ? self - other : other - self);
+    bool few = w->receivers <= STATE_FEW;
+    return fellows &&
+           (few || is_power(self > other ? self - other : other - self));
 }
 
 static void describe_partner(const struct state_sync *s,
@@ -299,15 +302,17 @@ static const uint8_t *find_piece(struct state_sync *s, struct state_piece *p,
         if (p->size > left) p->size = (uint32_t)left;
         return l->names + p->offset;
     }
+    if (!s->serves && p->kind != STATE_BYTES)
+        return s->fellows ? state_plan_hashes(s, p) : NULL;
     if (p->kind == STATE_TENSORS) {
         uint64_t total = 8 * (uint64_t)l->count;
-        bool ok = s->serves && inside(p->offset, p->size, total);
+        bool ok = inside(p->offset, p->size, total);
         return ok ? (const uint8_t *)l->hashes + p->offset : NULL;
     }
     if (p->tensor >= l->count) return NULL;
     const struct state_tensor *t = &l->tensors[p->tensor];
     if (p->kind == STATE_BLOCKS) {
-        bool ok = s->serves && inside(p->offset, p->size, 8 * t->blocks);
+        bool ok = inside(p->offset, p->size, 8 * t->blocks);
         return ok ? (const uint8_t *)(l->blocks + t->first) + p->offset : NULL;
     }
     if (!inside(p->offset, p->size, t->size)) return NULL;
@@ -485,17 +490,16 @@ static void closed(void *user, struct link *l, bool never)
     if (l->wanted && s->broken) s->broken(s->user, l->id);
 }
 
-/* No holder can be reached (rule S7d). */
-static bool is_alone(const struct state_sync *s)
+/* None of the holders can be reached, or none of the fellows (rule S7e). */
+static bool is_cut_off(const struct state_sync *s, bool holders)
 {
-    bool any = false;
     for (uint32_t i = 0; i < s->partner_count; i++) {
         const struct state_partner *p = &s->partners[i];
-        if (!p->holder) continue;
-        any = true;
-        if (links_status(s->links, p->id) != LINK_FAILED) return false;
+        if (p->holder == holders &&
+            links_status(s->links, p->id) != LINK_FAILED)
+            return false;
     }
-    return any;
+    return s->partner_count > 0;
 }
 
 static void give_up_slow(struct state_sync *s)
@@ -521,8 +525,11 @@ void state_tick(struct state_sync *s)
     if (!s->receives && !s->differs) return;
     give_up_slow(s);
     wake_all(s);
-    bool late = s->links->now - s->progress_at > 3 * s->links->deadline;
-    if (s->outcome == STATE_OPEN && (late || is_alone(s))) {
+    s->cut_off = is_cut_off(s, true);
+    pccl_ns patience = (s->cut_off ? 1 : 3) * s->links->deadline;
+    bool late = s->links->now - s->progress_at > patience;
+    bool alone = s->cut_off && is_cut_off(s, false);
+    if (s->outcome == STATE_OPEN && (late || alone)) {
         s->outcome = STATE_FAILED;
         over(s);
     }

@@ -4,9 +4,9 @@
  * S6..S8). A receiver asks for pieces: hashes of the tensors, then hashes of
  * the blocks of tensors that differ, then the blocks that differ. It asks all
  * holders in parallel, and fellow receivers for the blocks that they have by
- * then. Each level is checked against the one above, the first against the
- * master's digest. Pieces go from the holder's tensor to the receiver's tensor
- * through sockets alone. Pure. */
+ * then; for all of it if no holder can be reached. Each level is checked
+ * against the one above, the first against the master's digest. Pieces go from
+ * the holder's tensor to the receiver's tensor through sockets alone. Pure. */
 #ifndef PCCL_STATE_H
 #define PCCL_STATE_H
 
@@ -19,6 +19,7 @@ enum {
     STATE_FLIGHTS_MAX = 512, /* ... and of all */
     STATE_TODO_MAX = 8 * STATE_WINDOW, /* unanswered questions to one partner */
     STATE_UNEXPECTED_MAX = 256,        /* questions before the master's STATE */
+    STATE_FEW = 8,                     /* receivers that ask each other */
 };
 
 enum state_kind {
@@ -105,6 +106,7 @@ struct state_sync {
 
     /* receiving */
     enum state_outcome outcome;
+    bool cut_off;      /* no holder can be reached: fellows are asked for all */
     bool hashes_known; /* of the tensors */
     uint8_t *names;    /* STATE_NAMES or STATE_TENSORS so far */
     uint32_t names_size, names_got;
@@ -173,6 +175,10 @@ bool state_plan_take(struct state_sync *s, const struct state_flight *f,
 struct state_stage *state_stage_take(struct state_sync *s,
                                      const struct state_device *device);
 bool state_plan_has(const struct state_sync *s, const struct state_piece *p);
+/* Hashes that a receiver can pass on already; NULL: not yet, or it is no
+ * question. */
+const uint8_t *state_plan_hashes(const struct state_sync *s,
+                                 const struct state_piece *p);
 struct state_partner *state_partner(struct state_sync *s, uint64_t id);
 
 #endif

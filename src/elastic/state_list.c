@@ -16,7 +16,7 @@ uint64_t state_word(const uint8_t *bytes)
     return value;
 }
 
-static void put_word(uint64_t *slot)
+void state_put_word(uint64_t *slot)
 {
     uint64_t value = *slot;
     uint8_t bytes[8];
@@ -28,8 +28,8 @@ void state_list_to_wire(struct state_list *l)
 {
     if (l->wire) return;
     l->wire = true;
-    for (uint64_t i = 0; i < l->block_count; i++) put_word(&l->blocks[i]);
-    for (uint32_t i = 0; i < l->count; i++) put_word(&l->hashes[i]);
+    for (uint64_t i = 0; i < l->block_count; i++) state_put_word(&l->blocks[i]);
+    for (uint32_t i = 0; i < l->count; i++) state_put_word(&l->hashes[i]);
 }
 
 void state_list_to_host(struct state_list *l)
@@ -111,7 +111,7 @@ static bool make_hashes(struct state_list *l, uint8_t *wire, unsigned threads)
         if (!hash_tensor(t, blocks, threads)) return false;
         l->hashes[i] = hash_combine(blocks, t->size);
         uint64_t word = l->hashes[i];
-        put_word(&word);
+        state_put_word(&word);
         memcpy(wire + 8 * (size_t)i, &word, 8);
     }
     l->content = state_content(wire, l->count);

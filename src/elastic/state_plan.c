@@ -170,13 +170,15 @@ static bool next_bytes(struct state_sync *s, struct state_partner *p,
                        struct state_piece *piece)
 {
     if (s->wanted_count == 0) return false;
-    uint64_t block = find_wanted(s, p->cursor, p->to);
-    if (block == p->to) {
-        block = find_wanted(s, p->from, p->cursor);
+    uint64_t from = s->cut_off ? 0 : p->from;
+    uint64_t to = s->cut_off ? s->list->block_count : p->to;
+    uint64_t block = find_wanted(s, p->cursor, to);
+    if (block == to) {
+        block = find_wanted(s, from, p->cursor);
         if (block == p->cursor) return false;
     }
     take_run(s, block, piece);
-    p->cursor = block + 1 < p->to ? block + 1 : p->from;
+    p->cursor = block + 1 < to ? block + 1 : from;
     return true;
 }
 
@@ -238,9 +240,10 @@ bool state_plan_next(struct state_sync *s, struct state_partner *p,
     if (p->bad || p->asked >= STATE_WINDOW || s->links->now < p->pause_until)
         return false;
     if (!room_to_fly(s)) return false;
+    bool gives_hashes = p->holder || (s->cut_off && s->receives);
     if (!s->hashes_known)
-        return p->holder && next_names(s, p, piece) && fly(s, p, piece);
-    if (p->holder && next_hashes(s, piece)) return fly(s, p, piece);
+        return gives_hashes && next_names(s, p, piece) && fly(s, p, piece);
+    if (gives_hashes && next_hashes(s, piece)) return fly(s, p, piece);
     if (next_bytes(s, p, piece)) return fly(s, p, piece);
     if (!steal(s, p, piece)) return false;
     p->asked++;
@@ -319,6 +322,16 @@ uint8_t *state_plan_target(struct state_sync *s, struct state_flight *f,
     return f->stage ? f->stage->bytes : NULL;
 }
 
+/* The block hashes of a tensor are right: fellows may ask for them. */
+static void pass_on(struct state_sync *s, const struct state_tensor *t,
+                    const uint64_t *hashes)
+{
+    for (uint64_t i = 0; i < t->blocks; i++) {
+        s->theirs[t->first + i] = hashes[i];
+        state_put_word(&s->theirs[t->first + i]);
+    }
+}
+
 /* Tensor hashes that match the digest of the master. */
 static bool learn_tensors(struct state_sync *s)
 {
@@ -339,6 +352,7 @@ static bool learn_tensors(struct state_sync *s)
             else
                 set_have(s, t->first + b);
         }
+        if (!g->differs) pass_on(s, t, l->blocks + t->first);
     }
     s->hashes_known = true;
     return true;
@@ -386,6 +400,7 @@ static bool take_hashes(struct state_sync *s, uint32_t index, uint32_t size)
             set_wanted(s, t->first + i);
         *own = theirs[i];
     }
+    pass_on(s, t, theirs);
     return true;
 }
 
@@ -493,4 +508,22 @@ bool state_plan_has(const struct state_sync *s, const struct state_piece *p)
         if (!bit_get(s->have, first + i)) return false;
     }
     return true;
+}
+
+const uint8_t *state_plan_hashes(const struct state_sync *s,
+                                 const struct state_piece *p)
+{
+    if (!s->receives || !s->hashes_known) return NULL;
+    uint64_t total = s->names_size;
+    const uint8_t *from = s->names;
+    if (p->kind == STATE_NAMES) return NULL;
+    if (p->kind == STATE_BLOCKS) {
+        if (p->tensor >= s->list->count || !s->gains[p->tensor].known)
+            return NULL;
+        const struct state_tensor *t = &s->list->tensors[p->tensor];
+        total = t->blocks > 1 ? 8 * t->blocks : 0; /* a lone one is implied */
+        from = (const uint8_t *)(s->theirs + t->first);
+    }
+    bool inside = p->offset <= total && p->size <= total - p->offset;
+    return inside ? from + p->offset : NULL;
 }

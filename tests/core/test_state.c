@@ -355,9 +355,8 @@ static void test_answers_that_nobody_asked_for(void **state)
 static uint8_t elected[sizeof tensor];
 static struct state_list elected_list;
 
-/* This member has the hashes of what it is to receive from 1 and 2, and asks
- * for the bytes. Returns whom it asks. */
-static uint32_t asks_for_bytes(struct frame *question)
+/* This member is to receive other bytes than it has. */
+static void lacks_what_was_elected(struct state_orders orders)
 {
     for (uint32_t i = 0; i < sizeof elected; i++) {
         elected[i] = (uint8_t)(i / 7);
@@ -368,11 +367,15 @@ static uint32_t asks_for_bytes(struct frame *question)
                              .count = sizeof elected,
                              .size = sizeof elected};
     assert_true(state_list_make(&elected_list, &t, 1, 1));
-    struct state_orders orders =
-        receives_from((uint64_t[]){LIAR, HONEST, SELF}, 2);
     orders.content = elected_list.content;
     synchronize("a", &orders);
     state_list_to_wire(&elected_list);
+}
+
+/* It is told the hashes by 1 and 2 until it asks for bytes. Returns whom it
+ * asks. */
+static uint32_t asks_on(struct frame *question)
+{
     for (;;) {
         uint32_t to = sent(1, question) ? 1 : 2;
         if (to == 2) assert_true(sent(2, question));
@@ -384,11 +387,67 @@ static uint32_t asks_for_bytes(struct frame *question)
     }
 }
 
+static uint32_t asks_for_bytes(struct frame *question)
+{
+    lacks_what_was_elected(receives_from((uint64_t[]){LIAR, HONEST, SELF}, 2));
+    return asks_on(question);
+}
+
 static void has_what_was_elected(void)
 {
     assert_int_equal(sync_state.outcome, STATE_RECEIVED);
     assert_memory_equal(tensor, elected, sizeof tensor);
     state_list_free(&elected_list);
+}
+
+/* Rule S7e: no holder can be reached, and a fellow has all that it tells. */
+static void test_a_fellow_in_place_of_the_holder(void **state)
+{
+    (void)state;
+    struct frame question, f;
+    struct state_orders orders =
+        receives_from((uint64_t[]){LIAR, HONEST, SELF}, 1);
+    orders.receivers = 2;
+    orders.count = 3;
+    lacks_what_was_elected(orders);
+    assert_true(sent(1, &question));
+    assert_false(sent(2, &f));
+    assert_int_equal(answer_to(STATE_TENSORS, 0, 0, 8), 0);
+    mute[0][1] = true; /* it cannot be reached any more */
+    answers(1, &question, 0, question.index, NULL);
+    struct link *l = link_find(sync_state.links, LIAR, false);
+    l->sought = l->failed = true;
+    sync_state.links->now += sync_state.links->deadline / 128;
+    state_tick(&sync_state);
+    settle();
+    assert_int_equal(sync_state.outcome, STATE_OPEN);
+    assert_int_equal(asks_on(&f), 2);
+    answers(2, &f, f.index, f.index, elected);
+    has_what_was_elected();
+}
+
+/* ... and this member tells a fellow all that it knows. */
+static void test_hashes_for_a_fellow(void **state)
+{
+    (void)state;
+    struct frame f;
+    struct state_orders orders =
+        receives_from((uint64_t[]){LIAR, SELF, HONEST}, 1);
+    orders.receivers = 2;
+    orders.count = 3;
+    lacks_what_was_elected(orders);
+    assert_int_equal(asks_on(&f), 1);
+    assert_int_equal(answer_to(STATE_NAMES, 0, 0, 8), 0);
+    assert_int_equal(answer_to(STATE_TENSORS, 0, 0, 8), 8);
+    assert_int_equal(answer_to(STATE_TENSORS, 0, 8, 8), 0);
+    assert_int_equal(answer_to(STATE_BLOCKS, 0, 8, 24), 24);
+    assert_int_equal(answer_to(STATE_BLOCKS, 0, 8, 32), 0);
+    assert_int_equal(answer_to(STATE_BLOCKS, 1, 0, 8), 0);
+    assert_int_equal(answer_to(STATE_BYTES, 0, 0, 8), 0);
+    assert_memory_equal(sync_state.theirs, elected_list.blocks, 32);
+    assert_memory_equal(sync_state.names, elected_list.hashes, 8);
+    answers(1, &f, f.index, f.index, elected);
+    has_what_was_elected();
 }
 
 /* A block that fails its check is asked of the other holder, and no other
@@ -489,6 +548,10 @@ int main(void)
                                         finish),
         cmocka_unit_test_setup_teardown(test_answers_that_nobody_asked_for,
                                         begin, finish),
+        cmocka_unit_test_setup_teardown(test_a_fellow_in_place_of_the_holder,
+                                        begin, finish),
+        cmocka_unit_test_setup_teardown(test_hashes_for_a_fellow, begin,
+                                        finish),
         cmocka_unit_test_setup_teardown(test_a_wrong_block, begin, finish),
         cmocka_unit_test_setup_teardown(test_a_late_answer, begin, finish),
         cmocka_unit_test_setup_teardown(test_an_empty_answer, begin, finish),

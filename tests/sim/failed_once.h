@@ -61,6 +61,7 @@ static const struct {
     {NULL, 2187141},
     {NULL, 2210380},
     {NULL, 2269732},      /* M9: a fault is reported, and the master is lost */
+    {NULL, 2308897},    /* S7e: no holder can be reached */
 };
 
 #endif

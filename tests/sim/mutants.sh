@@ -563,6 +563,7 @@ block not checked (S7)|elastic/state_plan.c|s/if (t->blocks > 1) return hash == 
 late answer taken (S7)|elastic/state.c|s/ \&\&$/ \&\&/;s/(x->piece.kind == STATE_NAMES || x->piece.size == f->index)/true/
 a second size of the structure (S7d)|elastic/state_plan.c|s/(total != all || all > STATE_NAMES_MAX)/(all > STATE_NAMES_MAX)/
 who has no memory is suspect (S7b)|elastic/state.c|s/bool right = f->size == 0 || /bool right = /
+no fellow tells hashes (S7e)|elastic/state_plan.c|s/bool gives_hashes = p->holder || .*/bool gives_hashes = p->holder;/
 names begun by one, ended by another (S7d)|elastic/state_plan.c|s/if (s->names_from != p->id) s->names_got = 0;//;s/^        s->names_got = 0;$//
 a question of more than a frame (S7d)|elastic/state.c|s/ || p->size > FRAME_BODY_MAX)/)/
 receive-only passes on (S7)|elastic/session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/true);/
