@@ -99,6 +99,8 @@ void sim_run(struct sim *s)
     uint32_t most = HEALING_STEPS;
     if (s->options.alive_max > SIM_FEW || s->options.walls) most *= 4;
     if (s->options.alive_max > SIM_FEW && s->options.averages) most *= 2;
+    /* A vote where the others launch costs two deadlines (V4c). */
+    if (s->options.odd_vote) most *= 4;
     for (uint32_t i = 0; i < most && !s->over && !healthy(s); i++) sim_step(s);
     if (s->over) return;
     if (!healthy(s)) {
