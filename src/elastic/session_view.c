@@ -198,8 +198,9 @@ void session_settle(struct session *s)
         if (status == LINK_FAILED) failed[ready.id_count++] = id;
     }
     s->ready_sent = true;
-    ready.ready.late = links_late(s->links) - s->late_at >=
-                       PCCL_TIME_TO_LINK(links_deadline(s->links)) / 4;
+    ready.ready.late = links_missed(s->links) ||
+                       links_late(s->links) - s->late_at >=
+                           PCCL_TIME_TO_LINK(links_deadline(s->links)) / 4;
     session_send(s, &ready);
 }
 

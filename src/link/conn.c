@@ -205,6 +205,13 @@ bool conn_park(struct conn *c)
     return true;
 }
 
+/* Rule R3g. */
+static bool park_ahead(struct conn *c)
+{
+    c->ahead = true;
+    return conn_park(c);
+}
+
 static bool open_p2p(struct links *n, struct conn *c, uint64_t from)
 {
     bool dialed = c->state == CONN_DIALED;
@@ -233,7 +240,7 @@ static bool open_accepted(struct links *n, struct conn *c, uint64_t from)
     struct link *l = link_find(n, from, false);
     if (!links_member(n, from) && !(l && l->wanted)) {
         /* Rule R3g: a lower id that is not in the view has been removed. */
-        return from < n->self && n->world > 0 ? false : conn_park(c);
+        return from < n->self && n->world > 0 ? false : park_ahead(c);
     }
     /* Rule R3b: of two dials under way at once that of the lower id stands. */
     bool mine = l && n->self < from;
@@ -282,7 +289,8 @@ static bool open_by_hello(struct links *n, struct conn *c)
     changed(n);
     if (n->p2p.changed) n->p2p.changed(n->p2p.user);
     bool dialed = c->state == CONN_DIALED;
-    if (n->self == 0) return conn_park(c); /* WELCOME and PROPOSE are to come */
+    c->ahead = false;
+    if (n->self == 0) return park_ahead(c); /* WELCOME, PROPOSE are to come */
     bool ours =
         hello.key[0] == n->key.word[0] && hello.key[1] == n->key.word[1];
     if (!ours || hello.to != n->self || from == n->self) return false;
@@ -326,6 +334,7 @@ static void let_go(struct links *n, struct conn *c)
     if (l) link_drop_half_unexpected(n, c);
     if (l && c->state == CONN_DIALED) l->dialing--;
     if (l && c->state == CONN_OPEN) l->open--;
+    n->missed |= c->ahead;
     c->state = CONN_FREE;
     c->link = NULL;
     conn_drop_tx(c);

@@ -106,6 +106,7 @@ struct conn {
     enum conn_rx rx_state;
     bool parked;   /* a frame of an epoch to come: waits for INSTALL */
     bool stranger; /* parked: a HELLO that may be ahead (rules R3, P2P-2) */
+    bool ahead;    /* ... of WELCOME, or of the PROPOSE that names its sender */
     bool ping;     /* one is due on this very connection */
     uint8_t *rx_to;
     uint32_t rx_left;

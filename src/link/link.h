@@ -139,6 +139,7 @@ struct links {
     struct pool pool;
     pccl_ns now, deadline;
     pccl_ns late; /* time in which no tick came, in all */
+    bool missed;  /* a connection that was ahead of PROPOSE ended before it */
     uint64_t self, host;
     struct wire_key key;
     uint32_t pool_size; /* connections to a ring neighbor, at least */

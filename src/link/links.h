@@ -77,6 +77,9 @@ pccl_ns links_deadline(const struct links *n);
 pccl_ns links_now(const struct links *n);
 /* Time in which the owner should have called and did not, in all. */
 pccl_ns links_late(const struct links *n);
+/* Another end has tried to link, and given up, before this one could (R4f);
+ * since the last call. */
+bool links_missed(struct links *n);
 uint32_t links_pool_size(const struct links *n);
 /* Between FLUSH and INSTALL. */
 bool links_is_frozen(const struct links *n);

@@ -33,6 +33,13 @@ pccl_ns links_now(const struct links *n)
     return n->now;
 }
 
+bool links_missed(struct links *n)
+{
+    bool missed = n->missed;
+    n->missed = false;
+    return missed;
+}
+
 pccl_ns links_late(const struct links *n)
 {
     return n->late;

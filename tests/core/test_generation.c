@@ -225,6 +225,8 @@ static void test_a_call_ahead_of_the_welcome_waits(void **state)
     links_want(&engines[CALLED]->links, &members[CALLER], 1);
     links_resume(&engines[CALLED]->links);
     assert_int_equal(state_at(CALLED, 5), CONN_OPEN);
+    conn_closed(&engines[CALLED]->links, 5);
+    assert_false(links_missed(&engines[CALLED]->links));
 }
 
 static void test_who_closes_all_calls_nobody(void **state)
@@ -259,6 +261,8 @@ static void test_an_unwelcome_call_ends_by_its_silence(void **state)
     engine_tick(engines[CALLED], PCCL_S / 2);
     assert_int_equal(state_at(CALLED, 5), CONN_FREE);
     assert_int_equal(closed[CALLED], 1 << 5);
+    assert_true(links_missed(&engines[CALLED]->links)); /* rule R4f */
+    assert_false(links_missed(&engines[CALLED]->links));
 }
 
 /* Rule R3i: of many that say nothing the oldest goes. Who has said its HELLO

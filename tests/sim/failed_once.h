@@ -61,6 +61,7 @@ static const struct {
     {NULL, 2187141},
     {NULL, 2210380},
     {NULL, 2269732},      /* M9: a fault is reported, and the master is lost */
+    {NULL, 2037391},      /* R4f: two ends try at different times */
     {NULL, 2308897},    /* S7e: no holder can be reached */
     {NULL, 2193232},    /* V4c: time for many votes that are refused */
 };
