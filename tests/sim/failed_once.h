@@ -62,6 +62,7 @@ static const struct {
     {NULL, 2210380},
     {NULL, 2269732},      /* M9: a fault is reported, and the master is lost */
     {NULL, 2037391},      /* R4f: two ends try at different times */
+    {"walls", 7100232}, /* R4d: ... and time for a relay to read */
     {NULL, 2308897},    /* S7e: no holder can be reached */
     {NULL, 2193232},    /* V4c: time for many votes that are refused */
 };

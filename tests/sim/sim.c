@@ -11,8 +11,9 @@
 #include "scarce.h"
 #include "witness.h"
 
-/* Where there are more connections, time passes more slowly for each. */
-enum { STREAMS_FEW = 256 };
+/* Where there are more connections, time passes more slowly for each; all the
+ * more where those of all pass through one member. */
+enum { STREAMS_FEW = 256, STREAMS_RELAYED = 64 };
 
 struct sim_coverage sim_coverage;
 uint64_t sim_coverage_algorithms[SIM_ALGORITHMS_MAX];
@@ -587,7 +588,8 @@ void sim_step(struct sim *s)
     /* Time advances only when no process has work. A number of vain attempts
      * tells that somebody may have none, not that nobody has. */
     uint32_t share = s->slots / (2 * (SIM_FEW + 1)), patience = 48 * share;
-    share += s->stream_end / STREAMS_FEW; /* else no link is made in time */
+    uint32_t few = s->options.walls ? STREAMS_RELAYED : STREAMS_FEW;
+    share += s->stream_end / few; /* else no link is made in time */
     s->idle = done ? 0 : s->idle + 1;
     if (s->idle > patience && anybody_works(s)) s->idle = 0;
     s->now += sim_pick(s, s->idle > patience ? 150000 : 5000 / share);
