@@ -109,6 +109,18 @@ static void want_tree(struct session *s, uint32_t position)
         want(s, rank_at(v, tree_child(&node, i, &size)), 1);
 }
 
+/* Over a relay it is linked when something needs it (N10a). */
+static bool is_relayed(const struct view *v, uint32_t other)
+{
+    for (uint32_t i = 0; i < v->relay_count; i++) {
+        const struct wire_relay *r = &v->relays[i];
+        if ((r->a == v->rank && r->b == other) ||
+            (r->b == v->rank && r->a == other))
+            return true;
+    }
+    return false;
+}
+
 /* Rules R3, R4d: connect to the ring neighbours, and in small worlds to all, in
  * others to the neighbours in the tree. */
 static void want_links(struct session *s)
@@ -126,7 +138,8 @@ static void want_links(struct session *s)
     want(s, rank_at(v, before), pool);
     if (v->tree) want_tree(s, at);
     bool all = v->mesh || (v->survey && v->size <= SURVEY_ALL_MAX);
-    for (uint32_t i = 0; all && i < v->size; i++) want(s, i, 1);
+    for (uint32_t i = 0; all && i < v->size; i++)
+        if (!is_relayed(v, i)) want(s, i, 1);
     for (uint32_t d = 2; v->survey && d <= v->size / 2; d *= 2) {
         after = (at + d) % v->size;
         before = (at + v->size - d) % v->size;

@@ -190,13 +190,14 @@ static uint16_t root_of(uint16_t *parents, uint16_t i)
     return i;
 }
 
-/* Rule N10e: where all pairs were tried, the relays that are left are good. */
+/* Rule N10e: where all pairs were tried that have no relay, the relays that are
+ * left are good. */
 static bool is_joined(const struct master *m, uint32_t group, uint32_t i,
-                      uint32_t j)
+                      uint32_t j, bool lacks)
 {
-    return m->groups[group].survey_size <= SURVEY_ALL_MAX &&
-           !order_is_missing(&m->groups[group], m->members[i].id,
-                             m->members[j].id);
+    const struct master_group *g = &m->groups[group];
+    if (g->survey_size > SURVEY_ALL_MAX) return !lacks;
+    return !order_is_missing(g, m->members[i].id, m->members[j].id);
 }
 
 /* A survey has tried pairs at distances 1, 2, 4, ... of the proposed order. */
@@ -214,8 +215,8 @@ static void unite(struct master *m, uint32_t group, uint32_t count,
         const struct master_peer *p = &m->peers[m->sorted[i]];
         for (uint32_t k = 0; BIT(k) <= size / 2; k++) {
             uint16_t other = at[(p->proposed_place + BIT(k)) % size];
-            if (other == 0) continue;
-            if (p->lacks & BIT(k) && !is_joined(m, group, i, other - 1u))
+            bool lacks = (p->lacks & BIT(k)) != 0;
+            if (other == 0 || !is_joined(m, group, i, other - 1u, lacks))
                 continue;
             uint16_t root = root_of(parents, (uint16_t)i);
             parents[root_of(parents, (uint16_t)(other - 1))] = root;

@@ -514,7 +514,7 @@ static bool advance(struct master *m, uint32_t group)
         if (g->unlinked && !g->decided && all_ready(m, group)) {
             if (judge_pairs(m, group)) {
                 g->surveyed = g->survey && !g->small;
-                g->survey = !g->survey && !g->mesh;
+                g->survey = !g->survey;
             }
             g->restart = true;
             return true;

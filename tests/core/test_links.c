@@ -66,6 +66,22 @@ static void test_a_small_world_is_surveyed(void **state)
     assert_int_equal(installed.round, proposed.round);
 }
 
+/* ... and so does a world in which a pair could not be linked: other links may
+ * have answered before a fault. */
+static void test_a_bad_pair_is_followed_by_a_survey(void **state)
+{
+    (void)state;
+    quorum(4);
+    for (uint32_t i = 0; i < 4; i++) hello(i, 0, 0);
+    assert_true(proposed.view.mesh);
+    for (uint32_t i = 0; i < 4; i++) ready(i, i < 2 ? 2 - i : 0);
+    assert_int_equal(proposals, 2);
+    assert_true(proposed.view.survey && proposed.view.ring);
+    assert_int_equal(proposed.relay_count, 1);
+    for (uint32_t i = 0; i < 4; i++) ready(i, 0);
+    assert_int_equal(installed.round, proposed.round);
+}
+
 /* Rule D17: of nine members not all pairs are linked. A pair that cannot be
  * linked ends the tree, and the ring goes round it. */
 static void test_many_members_have_a_tree(void **state)
@@ -392,6 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_all_report_their_pairs),
         TEST(test_a_small_world_is_surveyed),
+        TEST(test_a_bad_pair_is_followed_by_a_survey),
         TEST(test_many_members_have_a_tree),
         TEST(test_false_reports_are_ignored),
         TEST(test_a_newcomer_is_told_of_the_pair),

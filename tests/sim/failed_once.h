@@ -62,6 +62,9 @@ static const struct {
     {NULL, 2210380},
     {NULL, 2269732},      /* M9: a fault is reported, and the master is lost */
     {NULL, 2037391},      /* R4f: two ends try at different times */
+    {NULL, 2046697},      /* R4d: a fault while links are made */
+    {NULL, 2053706},
+    {NULL, 2289578},
     {"walls", 7100232}, /* R4d: ... and time for a relay to read */
     {NULL, 2308897},    /* S7e: no holder can be reached */
     {NULL, 2193232},    /* V4c: time for many votes that are refused */

@@ -610,6 +610,8 @@ the smaller set goes on (R4)|master/order.c|s/if (size != other) return size > o
 of two halves the last one (R4)|master/order.c|s/(set \& (differ/(than \& (differ/
 members that stay are evicted (R4)|master/partition.c|s/if (m->peers\[m->sorted\[i\]\].stays) return false;//
 useless links are made for ever (R4)|master/edges.c|s/if (e->breaks <= MASTER_BREAKS_MAX) return;/return;/
+what a bad pair hides is not surveyed (R4d)|master/round.c|s/g->survey = !g->survey;/g->survey = false;/
+a survey waits for relays (R4d)|elastic/session_view.c|s/if (!is_relayed(v, i)) want/want/
 who is tried ahead of its PROPOSE (R4f)|elastic/session_view.c|s/links_missed(s->links) ||//
 a small world is not surveyed (R4d)|master/round.c|s/!g->surveyed \&\& !g->mesh;/!g->surveyed \&\& !g->small;/
 a small world surveys few pairs (R4d)|elastic/session_view.c|s/bool all = v->mesh || (v->survey .*/bool all = v->mesh;/
