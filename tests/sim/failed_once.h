@@ -66,6 +66,7 @@ static const struct {
     {NULL, 2053706},
     {NULL, 2289578},
     {"walls", 7100232}, /* R4d: ... and time for a relay to read */
+    {NULL, 6740},       /* R4d: a survey of all relays at once */
     {NULL, 2308897},    /* S7e: no holder can be reached */
     {NULL, 2193232},    /* V4c: time for many votes that are refused */
 };
