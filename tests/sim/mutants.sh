@@ -600,7 +600,7 @@ a run without a job has ended for newcomers (M2b)|master/admission.c|s/if (m->jo
 a newcomer aborts the run (M3c)|master/master.c|s/if (m->peers.link..state == PEER_REGISTERED \&\& m->peers.link..join) {/if (false) {/
 the higher id never dials (R3)|link/link.c|s/l->dial_at = n->now + (first ? 0 : time_to_link(n, l) . 4);/l->dial_at = first ? n->now : PCCL_NEVER;/
 link that is open counts unseen (R3)|link/link.c|s/if (open \&\& c->alive != l->attempt) return false;//
-dial ahead of its PROPOSE (R3)|link/conn.c|s/return from < n->self \&\& n->world > 0 ? false : conn_park(c);/return false;/
+dial ahead of its PROPOSE (R3)|link/conn.c|s/return from < n->self \&\& n->world > 0 ? false : park_ahead(c);/return false;/
 crossing dials are both taken (R3)|link/conn.c|s/if (mine \&\& link_greets(n, l)) return conn_park(c);//
 restart at the first failure (R4)|master/round.c|s/if (g->unlinked \&\& !g->decided \&\& all_ready(m, group)) {/if (g->unlinked \&\& !g->decided) {/
 one lost, the others stay (R6)|link/conn.c|s/^        close_rest(n, l);//
@@ -611,7 +611,7 @@ of two halves the last one (R4)|master/order.c|s/(set \& (differ/(than \& (diffe
 members that stay are evicted (R4)|master/partition.c|s/if (m->peers\[m->sorted\[i\]\].stays) return false;//
 useless links are made for ever (R4)|master/edges.c|s/if (e->breaks <= MASTER_BREAKS_MAX) return;/return;/
 what a bad pair hides is not surveyed (R4d)|master/round.c|s/g->survey = !g->survey;/g->survey = false;/
-a survey waits for relays (R4d)|elastic/session_view.c|s/if (!is_relayed(v, i)) want/want/
+a survey waits for relays (R4d)|elastic/session_view.c|s/is_relayed(v, i)) want/is_relayed(v, v->rank)) want/
 who is tried ahead of its PROPOSE (R4f)|elastic/session_view.c|s/links_missed(s->links) ||//
 a small world is not surveyed (R4d)|master/round.c|s/!g->surveyed \&\& !g->mesh;/!g->surveyed \&\& !g->small;/
 a small world surveys few pairs (R4d)|elastic/session_view.c|s/bool all = v->mesh || (v->survey .*/bool all = v->mesh;/
@@ -691,7 +691,7 @@ lost before its last words (P2P-7)|message/message.c|s/    else if (l->conn == N
 a lost member's connection stays (P2P-7)|link/conn_receive.c|s/if (c \&\& c->peer \&\& n->p2p.ended(c->peer)) (void)conn_reject(n, number);//
 DIAL_REQUEST not relayed (P2P-10)|master/master.c|s/^    master_send(m, to, \&call);/    (void)call;/
 items are not sent again (P2P-4)|message/message.c|s/^    l->sent = 0;$//
-dial ahead of WELCOME refused (R3)|link/conn.c|s/if (n->self == 0) return conn_park(c);.*/if (false) return conn_park(c);/
+dial ahead of WELCOME refused (R3)|link/conn.c|s/if (n->self == 0) return park_ahead(c);.*/if (false) return conn_park(c);/
 slot of the last result taken twice|ring/result_cache.c|s/e->reserved += !before;//
 number before the buffers (D1)|ring/op.c|s/op->seq = op_next_sequence(e, op);/& if (!op_take_sequence(e, op)) return false;/;s/^    if (!op_take_sequence(e, op)) return false;//
 frames to one that cannot start (D1)|ring/op_frame.c|s/if (!ep) return op->fails;/if (!ep) return false;/
