@@ -6,6 +6,7 @@
 #include "waiting.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,45 +17,69 @@ enum { FINISH_TRIES = 1000 };
 void coll_members_set(struct coll *coll, const struct group *members)
 {
     struct group *old = coll->members;
+    if (old == members) return;
     coll->members = (struct group *)(uintptr_t)members;
-    object_retain(&coll->members->object);
-    if (old) object_release(&old->object);
+    if (members != coll->called) object_retain(&coll->members->object);
+    if (old != coll->called) object_release(&old->object);
 }
 
 void coll_begin(struct coll *coll)
 {
-    coll_members_set(coll, comm_scope(coll->comm));
-    coll->called = coll->members;
+    coll->called = (struct group *)(uintptr_t)comm_scope(coll->comm);
+    coll->members = coll->called;
     object_retain(&coll->called->object);
     coll->entries = comm_peers(coll->comm)->size;
     coll->op.size = sizeof coll->op;
 }
 
+void coll_open(struct coll *coll, struct comm *comm, const char *function)
+{
+    memset(coll, 0, offsetof(struct coll, named));
+    coll->comm = comm;
+    coll->function = function;
+    coll_begin(coll);
+}
+
 void coll_stages_free(struct coll *coll)
 {
     for (int i = 0; i < COLL_STAGES; i++) {
-        free(coll->stages[i]);
+        if (coll->stages[i]) free(coll->stages[i]);
         coll->stages[i] = NULL;
     }
-    free(coll->exchange);
-    free(coll->blocks);
+    if (coll->exchange) free(coll->exchange);
+    if (coll->blocks) free(coll->blocks);
     coll->exchange = NULL;
     coll->blocks = NULL;
+}
+
+/* Most small collectives have none of these. */
+static bool has_arguments(const struct coll *coll)
+{
+    const void *const owned[] = {
+        coll->input,      coll->split,      coll->sendcounts, coll->recvcounts,
+        coll->senddispls, coll->recvdispls, coll->sendtypes,  coll->recvtypes};
+    uintptr_t any = 0;
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        any |= (uintptr_t)owned[i];
+    return any != 0;
 }
 
 void coll_arguments_free(struct coll *coll)
 {
     coll_stages_free(coll);
-    free(coll->input);
-    free(coll->split);
-    free(coll->sendcounts);
-    free(coll->recvcounts);
-    free(coll->senddispls);
-    free(coll->recvdispls);
-    free(coll->sendtypes);
-    free(coll->recvtypes);
+    if (has_arguments(coll)) {
+        free(coll->input);
+        free(coll->split);
+        free(coll->sendcounts);
+        free(coll->recvcounts);
+        free(coll->senddispls);
+        free(coll->recvdispls);
+        free(coll->sendtypes);
+        free(coll->recvtypes);
+    }
+    if (coll->members && coll->members != coll->called)
+        object_release(&coll->members->object);
     if (coll->called) object_release(&coll->called->object);
-    if (coll->members) object_release(&coll->members->object);
     coll->called = coll->members = NULL;
 }
 
@@ -286,7 +311,7 @@ static int run_blocking(struct coll *coll)
         pcclReduceInfo_t info = {0};
         atomic_store(&coll->comm->running, coll->op.tag);
         pcclResult_t result = pcclCollective(&coll->op, world.pccl, &info);
-        atomic_store(&coll->comm->running, 0);
+        atomic_store_explicit(&coll->comm->running, 0, memory_order_release);
         if (result != pcclSuccess) note_data(coll, &info);
         if (result == pcclSuccess) {
             coll->round++;

@@ -61,7 +61,7 @@ struct coll {
     uint32_t turn; /* number of predecessors in the slot, if ordered */
     bool ordered;
     /* Members at the time of the call, and those that take part now; with a
-     * reference each. */
+     * reference each, or one if they are the same. */
     struct group *called, *members;
     int round; /* operations that succeeded since round 0 */
     pcclCollective_t op;
@@ -107,9 +107,6 @@ struct coll {
     bool keep;
     bool everyone;   /* between groups: all members of both get a result */
     uint64_t *split; /* the count that each member keeps, or NULL; owned */
-    /* What pccl is to name where the members disagree; coll_sign(). */
-    pcclArgument_t named[COLL_NAMED];
-    uint64_t numbers[COLL_NAMED];
     /* Of an agreement on context ids, see step_context: */
     uint32_t wanted, candidate, mine, all;
     struct comm *made; /* gets the context at the end, or NULL */
@@ -124,6 +121,11 @@ struct coll {
         *after; /* next collective of its slot, which waits for this one */
     bool listed, busy;
     atomic_bool finished;
+
+    /* What pccl is to name where the members disagree; coll_sign() writes it.
+     * Last, because coll_open() leaves it as it is. */
+    pcclArgument_t named[COLL_NAMED];
+    uint64_t numbers[COLL_NAMED];
 };
 
 #define COLL_OR_RETURN(handle)                                                 \
@@ -134,6 +136,8 @@ struct coll {
  * here and by its user, until coll_run, coll_go, coll_refuse or
  * coll_arguments_free. */
 void coll_begin(struct coll *coll);
+/* Clears it, sets communicator and function, and begins. */
+void coll_open(struct coll *coll, struct comm *comm, const char *function);
 /* Runs to the end, raises any error, and frees all that it owns. */
 int coll_run(struct coll *coll);
 /* Runs it, or starts or stores a copy. Takes over all that coll owns. */

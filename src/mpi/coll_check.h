@@ -40,8 +40,8 @@ const char *check_text(int error_class);
         return error_raise(NULL, MPI_ERR_COMM, function,                       \
                            "invalid communicator 0x%08x",                      \
                            HANDLE_BITS(comm_handle));                          \
-    struct coll coll = {.comm = comm, .function = function};                   \
-    coll_begin(&coll)
+    struct coll coll;                                                          \
+    coll_open(&coll, comm, function)
 #define CHECK(call)                                                            \
     do {                                                                       \
         int check_result = (call);                                             \

@@ -146,15 +146,15 @@ static const char *check_scope(const pcclCollective_t *op, uint64_t self)
     return NULL;
 }
 
-static struct op_request request_of(const struct engine *e,
-                                    const pcclCollective_t *op,
-                                    const pcclQuantizationOptions_t *q)
+static void fill_request(struct op_request *r, const struct engine *e,
+                         const pcclCollective_t *op,
+                         const pcclQuantizationOptions_t *q)
 {
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
                                            COLL_BARRIER,   COLL_ALLGATHER,
                                            COLL_ALLTOALLV, COLL_ALLTOALLV};
     enum plan_coll coll = colls[op->kind];
-    struct op_request r = {
+    *r = (struct op_request){
         .tag = op->tag,
         .sendbuf = op->sendbuf,
         .recvbuf = op->recvbuf,
@@ -162,29 +162,28 @@ static struct op_request request_of(const struct engine *e,
         .members = op->members,
         .member_count = (uint32_t)op->member_count,
     };
-    r.user_digest = op->user_digest;
+    r->user_digest = op->user_digest;
     if (op->size >= sizeof *op) {
-        r.named = op->arguments;
-        r.named_count = op->argument_count < ARGUMENTS_MOST
-                            ? (uint32_t)op->argument_count
-                            : ARGUMENTS_MOST;
+        r->named = op->arguments;
+        r->named_count = op->argument_count < ARGUMENTS_MOST
+                             ? (uint32_t)op->argument_count
+                             : ARGUMENTS_MOST;
     }
     if (op->kind == pcclKindAllReduce) {
-        r.dtype = (enum dtype)op->datatype;
-        r.redop = (enum redop)op->op;
-        r.plan.element = (uint32_t)dtype_size(r.dtype);
+        r->dtype = (enum dtype)op->datatype;
+        r->redop = (enum redop)op->op;
+        r->plan.element = (uint32_t)dtype_size(r->dtype);
     }
-    r.plan.coll = coll;
-    r.plan.count = op->count;
-    r.plan.root = op->kind == pcclKindBroadcast ? (uint32_t)op->root : 0;
-    r.plan.send_bytes = op->send_bytes;
-    r.plan.send_displs = op->send_displs;
-    r.plan.recv_bytes = op->recv_bytes;
-    r.plan.recv_displs = op->recv_displs;
+    r->plan.coll = coll;
+    r->plan.count = op->count;
+    r->plan.root = op->kind == pcclKindBroadcast ? (uint32_t)op->root : 0;
+    r->plan.send_bytes = op->send_bytes;
+    r->plan.send_displs = op->send_displs;
+    r->plan.recv_bytes = op->recv_bytes;
+    r->plan.recv_displs = op->recv_displs;
     if (q && q->algorithm != pcclQuantNone)
-        engine_quantize(&r, (enum quant_algorithm)q->algorithm,
+        engine_quantize(r, (enum quant_algorithm)q->algorithm,
                         (enum dtype)q->quantized_datatype);
-    return r;
 }
 
 /* Locked. Checks the arguments and fills in the request. */
@@ -206,7 +205,7 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
         return pcclInvalidArgument;
     }
     /* Alone, the vector itself is the result. */
-    *r = request_of(s->engine, op, world > 1 ? q : NULL);
+    fill_request(r, s->engine, op, world > 1 ? q : NULL);
     const char *name;
     wrong = engine_unfit(s->engine, r, &name);
     if (!wrong && op->kind == pcclKindReduceScatter &&
