@@ -20,7 +20,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { COMM_LISTENERS_MAX = 2 };
+enum {
+    COMM_LISTENERS_MAX = 2,
+    /* Bytes of a connection that a launch moves in each direction: small
+     * operations are done at once, and no launch takes long (NOTES.md,
+     * "Launches"). */
+    BRIEF_TURN = 4 * 1024,
+};
 
 #define MASTER_PATIENCE_DEFAULT (60 * PCCL_S)
 #define JOIN_PAUSE (PCCL_S / 10) /* before another try */
@@ -99,6 +105,8 @@ struct comm_io {
     uint16_t port;
     struct comm_socket *sockets; /* CONNS_MAX, index = connection number */
     uint32_t end;                /* no socket from this index on */
+    bool brief; /* this pass moves at most BRIEF_TURN in each direction */
+    bool cut;   /* ... and has left something */
     enum comm_transport transport;
     struct shared_region region; /* that others of this host read (rule L7) */
 };
@@ -281,6 +289,9 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer);
 bool comm_io_move(pcclComm_t *c);
 /* The same, but reads only where something for op may arrive. */
 bool comm_io_move_expected(pcclComm_t *c);
+/* The same over all, of few bytes: a program that launches an operation goes on
+ * soon. True: it has left some. */
+bool comm_io_move_briefly(pcclComm_t *c);
 void comm_io_expect(pcclComm_t *c, const struct op *op); /* NULL: anywhere */
 /* Sends all bytes that can leave now, without reading. True: bytes wait to
  * leave. */

@@ -152,6 +152,11 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer)
  * wait, and the other end reads the bytes while they are in the cache. */
 enum { WINDOWS_MAX = 4, TURN_SIZE = 512 * 1024 };
 
+static size_t turn_size(const pcclComm_t *c)
+{
+    return c->io.brief ? BRIEF_TURN : TURN_SIZE;
+}
+
 /* Received bytes, as recv(). What waited for the other end's proof leaves with
  * the next pass. */
 static ssize_t receive_into(struct comm_socket *s, uint8_t *to, size_t size)
@@ -170,8 +175,8 @@ static bool receive(pcclComm_t *c, uint32_t number)
     struct engine *e = c->session->engine;
     struct comm_socket *s = &c->io.sockets[number];
     bool moved = false;
-    size_t done = 0;
-    for (int i = 0; i < WINDOWS_MAX && done < TURN_SIZE && s->fd >= 0; i++) {
+    size_t done = 0, turn = turn_size(c);
+    for (int i = 0; i < WINDOWS_MAX && done < turn && s->fd >= 0; i++) {
         if (comm_shm_receives(c, number)) {
             if (s->secure && comm_shm_sends(c, number)) comm_secure_end(s);
             return comm_shm_receive(c, number) || moved;
@@ -179,6 +184,7 @@ static bool receive(pcclComm_t *c, uint32_t number)
         uint8_t *to;
         size_t size = engine_rx_window(e, number, &to);
         if (size == 0) break;
+        if (size > turn - done) size = turn - done;
         ssize_t n = receive_into(s, to, size);
         if (s->secure) moved |= secure_moved(s->secure);
         if (n < 0 && errno == EAGAIN) engine_rx_dry(e, number);
@@ -195,6 +201,7 @@ static bool receive(pcclComm_t *c, uint32_t number)
         }
         if ((size_t)n < size) break;
         done += size;
+        c->io.cut |= done >= turn;
     }
     return moved;
 }
@@ -206,7 +213,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     bool moved = false;
     s->blocked = false;
     engine_clear_dirty(e, number);
-    size_t done = 0;
+    size_t done = 0, most = turn_size(c);
     if (!s->high_rtt && engine_is_long(e, number)) tune_high_rtt(s, s->fd);
     if (s->high_rtt && !s->connecting)
         send_window_look(&s->window, s->fd, links_now(c->session->links));
@@ -217,8 +224,9 @@ static bool transmit(pcclComm_t *c, uint32_t number)
          * one. */
         bool shares =
             s->high_rtt && !conn_is_of_guest(c->session->links, number);
-        if (turn == (shares ? 1 : WINDOWS_MAX) || done >= TURN_SIZE) {
+        if (turn == (shares ? 1 : WINDOWS_MAX) || done >= most) {
             s->blocked = true; /* the next pass goes on */
+            c->io.cut = true;
             break;
         }
         struct conn_part parts[2];
@@ -230,6 +238,10 @@ static bool transmit(pcclComm_t *c, uint32_t number)
             iov[i].iov_base = (void *)(uintptr_t)parts[i].from;
             iov[i].iov_len = parts[i].size;
             total += parts[i].size;
+        }
+        if (c->io.brief && total > most - done) {
+            s->blocked = c->io.cut = true;
+            break;
         }
         ssize_t n = comm_socket_send(s->fd, s->secure, iov, count);
         if (s->secure) moved |= secure_moved(s->secure);
@@ -288,6 +300,15 @@ bool comm_io_move(pcclComm_t *c)
 bool comm_io_move_expected(pcclComm_t *c)
 {
     return move(c, false);
+}
+
+bool comm_io_move_briefly(pcclComm_t *c)
+{
+    c->io.brief = true;
+    c->io.cut = false;
+    (void)move(c, true);
+    c->io.brief = false;
+    return c->io.cut;
 }
 
 void comm_io_expect(pcclComm_t *c, const struct op *op)

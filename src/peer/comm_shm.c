@@ -163,8 +163,15 @@ void comm_shm_disarm(pcclComm_t *c, uint32_t number)
 
 /* ------------------------------------------------------------------ moving */
 
-/* Copies the bytes that may leave now into the channel; false: none could. */
-static bool put(pcclComm_t *c, uint32_t number, struct channel *channel)
+static size_t turn_size(const pcclComm_t *c)
+{
+    return c->io.brief ? BRIEF_TURN : (size_t)PIECE * PIECES_MAX;
+}
+
+/* Copies the bytes that may leave now into the channel, at most `limit`;
+ * returns how many could. */
+static size_t put(pcclComm_t *c, uint32_t number, struct channel *channel,
+                  size_t limit)
 {
     struct engine *e = c->session->engine;
     struct conn_part parts[2];
@@ -173,17 +180,22 @@ static bool put(pcclComm_t *c, uint32_t number, struct channel *channel)
     uint8_t *to;
     size_t most = channel_room(channel, &to);
     if (most > PIECE) most = PIECE;
+    if (most > limit) most = limit;
+    /* The first bytes of a large frame alone are of no use. */
+    size_t whole = 0;
+    for (uint32_t i = 0; i < count; i++) whole += parts[i].size;
+    if (c->io.brief && whole > most) return 0;
     for (uint32_t i = 0; i < count && done < most; i++) {
         size_t part = parts[i].size;
         if (part > most - done) part = most - done;
         memcpy(to + done, parts[i].from, part);
         done += part;
     }
-    if (done == 0) return false;
+    if (done == 0) return 0;
     channel_write(channel, done);
     c->counters.shared_sent += done;
     engine_tx(e, number, done);
-    return true;
+    return done;
 }
 
 bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
@@ -192,13 +204,17 @@ bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
     struct comm_socket *s = &c->io.sockets[number];
     struct channel *channel = &s->share.channel;
     struct conn_part parts[2];
-    int pieces = 0;
+    size_t done = 0, part = 1, turn = turn_size(c);
     engine_clear_dirty(e, number);
-    while (pieces < PIECES_MAX && put(c, number, channel)) pieces++;
+    for (int i = 0; i < PIECES_MAX && done < turn && part > 0; i++) {
+        part = put(c, number, channel, turn - done);
+        done += part;
+    }
     s->blocked = engine_tx_window(e, number, parts) > 0;
-    if (pieces > 0) comm_shm_ring(c, number, CHANNEL_WANTS_DATA);
+    c->io.cut |= s->blocked;
+    if (done > 0) comm_shm_ring(c, number, CHANNEL_WANTS_DATA);
     if (channel->broken) comm_io_lost(c, number);
-    return pieces > 0;
+    return done > 0;
 }
 
 bool comm_shm_receive(pcclComm_t *c, uint32_t number)
@@ -207,9 +223,10 @@ bool comm_shm_receive(pcclComm_t *c, uint32_t number)
     struct comm_socket *s = &c->io.sockets[number];
     struct channel *channel = &s->share.channel;
     const uint8_t *from;
+    size_t done = 0, turn = turn_size(c);
     bool moved = false;
     if (s->event_pending) read_socket(s);
-    for (int i = 0; i < PIECES_MAX; i++) {
+    for (int i = 0; i < PIECES_MAX && done < turn; i++) {
         size_t size = channel_ready(channel, &from);
         if (channel->broken) {
             comm_io_lost(c, number);
@@ -220,13 +237,19 @@ bool comm_shm_receive(pcclComm_t *c, uint32_t number)
             break;
         }
         if (size > PIECE) size = PIECE;
+        if (size > turn - done) size = turn - done;
         size = engine_rx_from(e, number, from, size);
         if (!comm_shm_receives(c, number)) return true; /* closed */
-        if (size == 0) break;
+        if (size == 0) {
+            c->io.cut = true; /* it is left where it is */
+            break;
+        }
         channel_read(channel, size);
         c->counters.shared_received += size;
+        done += size;
         moved = true;
     }
+    c->io.cut |= done >= turn;
     if (!comm_shm_receives(c, number)) return true;
     if (moved) comm_shm_ring(c, number, CHANNEL_WANTS_ROOM);
     if (s->ended && !channel->broken && channel_ready(channel, &from) == 0) {

@@ -18,11 +18,27 @@ static void set_tick(struct progress *p, pccl_ns period)
 
 /* Arms the timer for the background thread without waking it: a call has just
  * come, and a wake-up would cost the caller more than all the rest of a launch.
- */
+ * The rest of a launch has the background thread own at the first tick, if no
+ * other call comes before. */
 static void start_tick(struct progress *p)
 {
-    p->calls_seen = p->calls - 1;
-    set_tick(p, TICK_FIRST);
+    p->calls_seen = p->rest ? p->calls : p->calls - 1;
+    pccl_ns start = comm_now();
+    set_tick(p, p->tick_first);
+    /* Anywhere a few take long: the thread had no processor. */
+    if (comm_now() - start > ARMING_DEAR)
+        p->dear++;
+    else if (p->dear > 0)
+        p->dear--;
+    if (p->dear >= DEAR_MANY) p->tick_first = TICK_FIRST_DEAR;
+}
+
+/* A blocking call moves the rest, and a tick in the midst of that would make it
+ * wait for the background thread. */
+static void put_off_tick(struct progress *p)
+{
+    if (p->rest && p->tick_period < TICK_RAREST) set_tick(p, TICK_RAREST);
+    p->rest = false;
 }
 
 /* ---------------------------------------------------------------- effects */
@@ -41,7 +57,11 @@ static void wake_owner(struct progress *p)
  * call. */
 static void move(pcclComm_t *c, enum progress_event event)
 {
-    if (comm_io_move(c) && event != PROGRESS_ON_TEST) (void)comm_io_move(c);
+    struct progress *p = &c->progress;
+    if (p->launching)
+        p->rest = comm_io_move_briefly(c);
+    else if (comm_io_move(c) && event != PROGRESS_ON_TEST)
+        (void)comm_io_move(c);
     comm_master_flush(c);
 }
 
@@ -53,10 +73,14 @@ static void apply(pcclComm_t *c, enum progress_event event)
     if (step.effects & PROGRESS_SIGNAL) pthread_cond_broadcast(&c->changed);
     comm_master_flush(c);
     if (step.effects & PROGRESS_MOVE) move(c, event);
-    if (step.effects & PROGRESS_START_TICK) start_tick(p);
+    if (step.effects & PROGRESS_START_TICK || (p->launching && p->rest))
+        start_tick(p);
     if (step.effects & PROGRESS_SLOW_TICK && p->tick_period < TICK_RAREST)
         set_tick(p, 2 * p->tick_period);
-    if (step.effects & PROGRESS_STOP_TICK) set_tick(p, 0);
+    if (step.effects & PROGRESS_STOP_TICK) {
+        set_tick(p, 0);
+        p->rest = false;
+    }
     if (step.effects & PROGRESS_WATCH) comm_watch(c);
     if (step.effects & PROGRESS_WAKE_OWNER) wake_owner(p);
 }
@@ -87,7 +111,9 @@ bool progress_open(pcclComm_t *c)
     progress_init(c);
     p->tick_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     p->owner_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return p->tick_fd >= 0 && p->owner_fd >= 0;
+    if (p->tick_fd < 0 || p->owner_fd < 0) return false;
+    p->tick_first = TICK_FIRST;
+    return true;
 }
 
 void progress_close(pcclComm_t *c)
@@ -129,8 +155,11 @@ void progress_tested(pcclComm_t *c)
 void progress_launched(pcclComm_t *c)
 {
     struct engine *e = c->session->engine;
+    struct progress *p = &c->progress;
     engine_set_defers(e, !progress_has_owner(c));
+    p->launching = true;
     progress_tested(c);
+    p->launching = false;
     engine_set_defers(e, false);
     /* Such calls follow each other so closely that no other thread would get
      * the lock, and each call would wake it. */
@@ -152,6 +181,7 @@ bool progress_sleeps(const pcclComm_t *c)
 void progress_enter(pcclComm_t *c, bool reads_master)
 {
     c->progress.reads_master = reads_master;
+    put_off_tick(&c->progress);
     apply(c, PROGRESS_ON_ENTER);
 }
 

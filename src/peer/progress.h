@@ -27,7 +27,10 @@ struct progress {
     bool wake_pending;   /* the background thread is to look at channels */
     uint32_t calls;      /* that started or tested an operation, so far */
     uint32_t calls_seen; /* by the last poll tick */
-    pccl_ns tick_period;
+    bool launching;      /* the call has started an operation */
+    bool rest;           /* the last one has left bytes for the next tick */
+    pccl_ns tick_first, tick_period;
+    uint32_t dear; /* armings of the timer that took long, less the others */
     int tick_fd;
     struct io_watch tick_watch;
 

@@ -40,6 +40,12 @@ const struct wait_policy *wait_policy(uint32_t members, uint32_t processors);
  * of the time of 256 small operations was in the kernel ("Many at once"). */
 #define TICK_FIRST ((pccl_ns)100000)
 #define TICK_RAREST ((pccl_ns)1600000)
+/* Under a hypervisor a timer that is due before the kernel's next one takes a
+ * launch 9 to 20 us to arm, and a later one 1 us ("Launches"). Where arming
+ * mostly takes longer than ARMING_DEAR, the first tick comes after so long. */
+#define TICK_FIRST_DEAR ((pccl_ns)4000000)
+#define ARMING_DEAR ((pccl_ns)2000)
+#define DEAR_MANY 4 /* more such armings than others */
 
 /* Two ranks that alternate on one processor, while another one is free, stay
  * together: to the scheduler neither ever waits. The scheduler finds a free

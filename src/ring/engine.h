@@ -25,9 +25,10 @@
 #include "single_copy.h"
 
 enum {
-    RESULTS_MAX = 64, /* results in the result cache */
-    MANY = 3,         /* more operations than this at once are many */
-    MANY_SIZE = 4096, /* from this size on, a copy costs more than a DONE */
+    RESULTS_MAX = 64,    /* results in the result cache */
+    MANY = 3,            /* more operations than this at once are many */
+    MANY_SIZE = 4096,    /* from this size on, a copy costs more than a DONE */
+    LAUNCH_TAKES = 4096, /* bytes of the largest body that a launch receives */
     TAG_HEADS = 2 * OPS_MAX, /* size of the hash of operations by tag */
     /* Tags that met a loss. Of an older one no circle is found: members that
      * disagree wait (V6f). */

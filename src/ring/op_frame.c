@@ -107,13 +107,15 @@ static bool end_frame(void *user, struct conn *c)
     return true;
 }
 
-/* The next frame has data of an operation that is not launched here, and the
- * caller is launching and may launch this one next. */
+/* The caller is launching. The next frame has data of an operation that is not
+ * launched here, and may be next; or so much data that the launch would take
+ * long. */
 static bool defers(const void *user, const struct frame *f)
 {
     const struct engine *e = user;
     return e->defers && f->type == FRAME_DATA && f->epoch == e->links.epoch &&
-           !engine_is_past(e, f->scope, f->tag, f->seq);
+           (f->flags & FLAG_SINGLE_COPY || f->size > LAUNCH_TAKES ||
+            !engine_is_past(e, f->scope, f->tag, f->seq));
 }
 
 /* ------------------------------------------------------------------ sending */
