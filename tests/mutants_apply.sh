@@ -40,6 +40,15 @@ rows() {
         awk -F ' *[|] *' 'NF == 9 && $2 != "mutant" && $2 !~ /^-/'
 }
 
+# In the test, or in a header beside it.
+has_case() # TEST CASE
+{
+    [ -f "$here/$1.c" ] || return 1
+    sed -n 's/^#include "\([a-z_0-9]*\.h\)"$/\1/p' "$here/$1.c" |
+        sed "s|^|$here/${1%/*}/|" |
+        xargs grep -qw "$2" "$here/$1.c" 2>/dev/null
+}
+
 up_to_date() {
     rows | awk -F ' *[|] *' '{ print $2 }' | sort >"$work/rows"
     diff "$work/names" "$work/rows" | sed -n \
@@ -54,7 +63,7 @@ up_to_date() {
         $3 == "untried" { print "nobody has tried this one: " $2 }'
     rows | awk -F ' *[|] *' '$6 { print $6 }' | sort -u |
         while IFS=: read -r test case; do
-            [ -f "$here/$test.c" ] && grep -qw "${case:-main}" "$here/$test.c" ||
+            has_case "$test" "${case:-main}" ||
                 echo "there is no such test: $test${case:+:$case}"
         done
     # A reason is a word that the table explains.

@@ -27,7 +27,7 @@ BASE = ["src/base/append.h", "src/base/arguments", "src/base/base.h",
         "src/base/evidence.h", "src/base/pool", "src/base/scope.h",
         "src/base/float_env.h",
         "src/base/wire", "src/base/keyed.h", "src/base/grant.h",
-        "src/base/siphash.h"]
+        "src/base/siphash.h", "src/base/grid_shape", "src/base/tree."]
 LAYERS = {
     "include/": ["include/"],
     "src/base/": BASE,

@@ -268,15 +268,18 @@ static void fault_field(struct cursor *c, struct wire_msg *m)
     limit(c, m->fault.cause, REFRESH_CAUSE_COUNT);
 }
 
-/* Links beside those of the ring: none, all, or those of the tree. */
+/* Links beside those of the ring: none, all, those of the tree, or those of the
+ * tree and the grid. */
 static void view_field(struct cursor *c, struct wire_msg *m)
 {
-    uint8_t links = m->view.mesh ? 1 : m->view.tree ? 2 : 0;
+    uint8_t links = m->view.mesh ? 1 : 0;
+    if (m->view.tree) links = m->view.grid ? 3 : 2;
     cursor_flag(c, &m->view.ring);
     cursor_u8(c, &links);
-    limit(c, links, 3);
+    limit(c, links, 4);
     m->view.mesh = links == 1;
-    m->view.tree = links == 2;
+    m->view.tree = links >= 2;
+    m->view.grid = links == 3;
     cursor_flag(c, &m->view.update);
     cursor_flag(c, &m->view.optimize);
     cursor_flag(c, &m->view.survey);

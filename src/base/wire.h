@@ -445,6 +445,7 @@ struct wire_msg {
             bool ring;        /* PROPOSE, INSTALL: collectives possible */
             bool mesh;        /* link all pairs */
             bool tree;        /* ... of the tree (rule D17) */
+            bool grid;        /* ... of the grid (rule D20) */
             bool update;      /* answers the VOTE_UPDATE of all */
             bool optimize;    /* ... or VOTE_OPTIMIZE */
             bool survey;      /* PROPOSE: link pairs at distances 2^k too */

@@ -109,6 +109,16 @@ static void want_tree(struct session *s, uint32_t position)
         want(s, rank_at(v, tree_child(&node, i, &size)), 1);
 }
 
+static void want_grid(struct session *s, uint32_t position)
+{
+    const struct view *v = s->next;
+    struct grid_node node;
+    grid_find(v->size, position, &node);
+    uint32_t count = grid_partners(&node);
+    for (uint32_t i = 0; i < count; i++)
+        want(s, rank_at(v, grid_partner(&node, i)), 1);
+}
+
 /* Over a relay it is linked when something needs it (N10a). */
 static bool is_relayed(const struct view *v, uint32_t other)
 {
@@ -122,7 +132,7 @@ static bool is_relayed(const struct view *v, uint32_t other)
 }
 
 /* Rules R3, R4d: connect to the ring neighbours, and in small worlds to all, in
- * others to the neighbours in the tree. */
+ * others to the neighbours in the tree or in the grid. */
 static void want_links(struct session *s)
 {
     const struct view *v = s->next;
@@ -137,6 +147,7 @@ static void want_links(struct session *s)
     want(s, rank_at(v, after), pool);
     want(s, rank_at(v, before), pool);
     if (v->tree) want_tree(s, at);
+    if (v->grid) want_grid(s, at);
     bool all = v->mesh || (v->survey && v->size <= SURVEY_ALL_MAX);
     for (uint32_t i = 0; all && i < v->size; i++)
         if (!is_relayed(v, i)) want(s, i, 1);
@@ -311,6 +322,7 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
     s->view->epoch = msg->round;
     s->view->mesh = msg->view.mesh;
     s->view->tree = msg->view.tree;
+    s->view->grid = msg->view.grid;
     s->view->world = msg->view.world;
     s->view->groups = msg->view.groups;
     s->view->largest = msg->view.largest;
@@ -342,7 +354,8 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
         .sites = s->view->has_sites ? s->view->sites : NULL,
         .ring = s->view->ring,
         .mesh = s->view->mesh,
-        .tree = s->view->tree};
+        .tree = s->view->tree,
+        .grid = s->view->grid};
     engine_install(s->engine, &view);
     for (uint32_t i = 0; i < s->removed_count; i++)
         message_lose(&s->messages, s->removed[i]);

@@ -68,6 +68,7 @@ bool view_propose(struct view *next, const struct view *base,
     next->ring = msg->view.ring;
     next->mesh = msg->view.mesh;
     next->tree = msg->view.tree;
+    next->grid = msg->view.grid;
     next->survey = msg->view.survey;
     next->has_order = msg->order_count > 0;
     next->has_sites = msg->site_count > 0;

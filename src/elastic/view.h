@@ -13,7 +13,7 @@
 struct view {
     uint32_t epoch, size, rank;
     uint32_t world, groups, largest;
-    bool ring, mesh, tree, has_order;
+    bool ring, mesh, tree, grid, has_order;
     bool survey; /* of the proposal: more links are to be tried (rule R4d) */
     struct wire_member members[PEERS_MAX]; /* in rank order */
     uint64_t ids[PEERS_MAX];

@@ -76,6 +76,11 @@ uint32_t order_component(struct master *m, uint32_t group, uint32_t count,
 /* World size up to which all pairs are linked. It is larger across hosts: with
  * direct links a member waits for one delay, in a ring for all of them. */
 uint32_t order_mesh_max(const struct wire_member *members, uint32_t count);
+
+/* link_shape.c: decides the links of the proposal, for m->members in m->order
+ * and the ring of g. */
+void link_shape_choose(struct master *m, struct master_group *g,
+                       uint32_t count);
 bool order_is_bad(const struct master_group *g, uint64_t a, uint64_t b);
 /* ... and nobody relays it. */
 bool order_is_missing(const struct master_group *g, uint64_t a, uint64_t b);

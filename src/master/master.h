@@ -235,8 +235,9 @@ struct master_group {
     uint64_t admitted; /* ... and takes newcomers up to this id (M3) */
     pccl_ns update_at; /* ... which began at this time */
     bool optimize; /* it answers VOTE_OPTIMIZE; set from the vote to INSTALL */
-    bool ring, mesh, tree, small; /* proposed; small: all pairs, if it can */
-    bool unlinked;                /* a link of the proposal could not be made */
+    /* Proposed; small: all pairs, if it can. */
+    bool ring, mesh, tree, grid, small;
+    bool unlinked; /* a link of the proposal could not be made */
     bool survey;   /* the proposal tries more links than it needs (R4d) */
     bool surveyed; /* ... and has, and some could not be made */
     uint32_t survey_size;
@@ -330,6 +331,8 @@ struct master {
         pccl_ns at;              /* it was last seen */
     } warned[MASTER_WARNED_MAX]; /* noted, and not over */
     uint32_t quorum, minimum;
+    /* Worlds of that size link all pairs; of a tree. 0: as usual. */
+    uint32_t mesh_max, tree_width;
     uint32_t round_last;
     uint64_t id_last;
     struct wire_key key;

@@ -151,14 +151,6 @@ void round_result(struct master *m, uint32_t link, const struct wire_msg *msg)
         round_ops_result(m, link, msg);
 }
 
-static bool any_bad_pair(const struct master_group *g)
-{
-    for (uint32_t i = 0; i < g->edge_count; i++) {
-        if (g->edges[i].bad) return true;
-    }
-    return false;
-}
-
 static void end_round(struct master *m, uint32_t group);
 
 /* Rule R4d: a survey has found sets without a link between them. */
@@ -190,9 +182,7 @@ static void propose(struct master *m, uint32_t group)
     if (!g->ring) {
         for (uint32_t i = 0; i < count; i++) m->order[i] = (uint16_t)i;
     }
-    g->small = count <= order_mesh_max(m->members, count);
-    g->mesh = g->ring && g->small && !any_bad_pair(g);
-    g->tree = g->ring && !g->mesh && !any_bad_pair(g);
+    link_shape_choose(m, g, count);
     relays_list(m, group, count);
     g->phase = GROUP_PROPOSED;
     g->survey = g->survey && g->ring && !g->surveyed && !g->mesh;
@@ -364,6 +354,7 @@ static void send_install(struct master *m, uint32_t group, uint32_t count)
     msg.view.ring = g->ring;
     msg.view.mesh = g->mesh;
     msg.view.tree = g->tree;
+    msg.view.grid = g->grid;
     msg.view.update = g->update;
     msg.view.optimize = g->optimize;
     msg.view.traits = g->traits;

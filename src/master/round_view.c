@@ -85,6 +85,7 @@ void round_send_proposal(struct master *m, uint32_t group, uint32_t count)
     msg.view.ring = g->ring;
     msg.view.mesh = g->mesh;
     msg.view.tree = g->tree;
+    msg.view.grid = g->grid;
     msg.view.update = g->update;
     msg.view.optimize = g->optimize;
     msg.view.survey = g->survey;

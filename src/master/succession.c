@@ -51,7 +51,7 @@ static void heir_field(struct cursor *c, struct master_heir *h)
 
 struct will_head {
     uint32_t number, epoch, count;
-    bool ring, mesh, tree;
+    bool ring, mesh, tree, grid;
 };
 
 static void head_field(struct cursor *c, struct will_head *h)
@@ -61,11 +61,12 @@ static void head_field(struct cursor *c, struct will_head *h)
     cursor_flag(c, &h->ring);
     cursor_flag(c, &h->mesh);
     cursor_flag(c, &h->tree);
+    cursor_flag(c, &h->grid);
     cursor_u32(c, &h->count);
     c->failed |= h->count == 0 || h->count > PEERS_MAX || h->epoch == 0;
 }
 
-enum { HEAD_SIZE = 4 + 4 + 3 + 4 };
+enum { HEAD_SIZE = 4 + 4 + 4 + 4 };
 
 /* A message of the will: to whom, and its frame. */
 struct recorder {
@@ -97,7 +98,8 @@ static bool write_will(struct master *m, uint32_t group)
     struct master_group *g = &m->groups[group];
     struct will *w = &m->succession.wills[group];
     struct will_head head = {g->number, g->round, round_next_view(m, group),
-                             g->ring,   g->mesh,  g->tree};
+                             g->ring,   g->mesh,  g->tree,
+                             g->grid};
     w->size = 0;
     if (head.count == 0) return true;
     size_t size = HEAD_SIZE + (size_t)head.count * WILL_MEMBER;
@@ -237,6 +239,7 @@ static bool read_will(struct master *m, uint32_t index,
     g->ring = head.ring;
     g->mesh = head.mesh;
     g->tree = head.tree;
+    g->grid = head.grid;
     m->group_list[m->group_count++] = (uint16_t)index;
     m->group_end = index + 1;
     return true;

@@ -96,6 +96,7 @@ extern const struct algorithm local_algorithm, allreduce_flat,
     allreduce_flat_codes, allreduce_centralized, allreduce_direct,
     allreduce_single_copy, allreduce_ring, allreduce_ring_codes,
     broadcast_linear, broadcast_confirmed, broadcast_chain, allgather_linear,
-    allgather_ring, alltoallv_pairwise, spread_single_copy, small_tree;
+    allgather_ring, alltoallv_pairwise, spread_single_copy, small_grid,
+    small_tree;
 
 #endif

@@ -84,6 +84,13 @@ static const struct choice choices[] = {
      .why = "four messages deep, where a ring is 2(n-1)",
      .measured = "many ranks"},
     {.colls = REDUCES,
+     .where = WHERE_GRID,
+     .bytes_max = K(2),
+     .algorithm = &small_grid,
+     .why = "two messages deep, where a tree is four; of more bytes a member "
+            "sends 2 sqrt(n) copies",
+     .measured = "many hosts"},
+    {.colls = REDUCES,
      .bytes_max = K(64),
      .algorithm = &small_tree,
      .why = "four messages deep; more bytes would queue at the root",
@@ -130,6 +137,12 @@ static const struct choice choices[] = {
      .why = "one message deep",
      .measured = "broadcast"},
     {.colls = BIT(COLL_BROADCAST),
+     .where = WHERE_GRID,
+     .bytes_max = K(2),
+     .algorithm = &small_grid,
+     .why = "two messages deep, where a tree is four",
+     .measured = "many hosts"},
+    {.colls = BIT(COLL_BROADCAST),
      .bytes_max = K(64),
      .algorithm = &small_tree,
      .why = "four messages deep, and nobody waits for DONE",
@@ -145,6 +158,12 @@ static const struct choice choices[] = {
      .algorithm = &allgather_linear,
      .why = "one message deep, and it may take the fast path",
      .measured = "allgather"},
+    {.colls = BIT(COLL_ALLGATHER),
+     .where = WHERE_GRID,
+     .total_max = K(64),
+     .algorithm = &small_grid,
+     .why = "two messages deep, and a member sends as many bytes as in a ring",
+     .measured = "many hosts"},
     {.colls = BIT(COLL_ALLGATHER),
      .total_max = K(64),
      .algorithm = &small_tree,
@@ -172,7 +191,8 @@ static const struct algorithm *const algorithms[] = {
     &allreduce_direct,     &allreduce_single_copy, &allreduce_ring,
     &allreduce_ring_codes, &broadcast_linear,      &broadcast_confirmed,
     &broadcast_chain,      &allgather_linear,      &allgather_ring,
-    &spread_single_copy,   &alltoallv_pairwise,    &small_tree,
+    &spread_single_copy,   &alltoallv_pairwise,    &small_grid,
+    &small_tree,
 };
 
 static const char *const coll_names[COLL_COUNT] = {
@@ -202,6 +222,8 @@ static bool is_where(enum choice_where where, const struct plan_request *r)
         return r->one_host && !r->shared_memory;
     case WHERE_HOSTS:
         return !r->one_host;
+    case WHERE_GRID:
+        return r->grid;
     case WHERE_SITES:
         return r->hierarchy && !r->codes;
     }

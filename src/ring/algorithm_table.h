@@ -12,6 +12,7 @@ enum choice_where {
     WHERE_MEMORY,  /* all members share the memory of one host */
     WHERE_SOCKETS, /* ... are on one host and share no memory */
     WHERE_HOSTS,   /* ... are on several hosts */
+    WHERE_GRID,    /* ... whose pairs in a grid are linked (rule D20) */
     WHERE_SITES,   /* ... and some of them share a site (rule D15) */
 };
 

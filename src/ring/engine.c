@@ -40,6 +40,7 @@ void engine_install(struct engine *e, const struct engine_view *view)
     e->ring = view->ring;
     e->mesh = view->mesh;
     e->tree = view->tree;
+    e->grid = view->grid;
     e->one_host = view->world > 0 ? view->members[0].host : 0;
     for (uint32_t i = 1; i < view->world; i++) {
         if (view->members[i].host != e->one_host) e->one_host = 0;

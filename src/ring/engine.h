@@ -174,7 +174,7 @@ struct engine {
     const uint64_t *ids;
     uint32_t rank;
     const uint16_t *order; /* NULL: identity */
-    bool ring, mesh, tree;
+    bool ring, mesh, tree, grid;
     uint64_t one_host;  /* host of all members; 0: there are several hosts */
     bool has_hierarchy; /* the master knows the sites (rule D15) */
     struct hierarchy hierarchy;

@@ -57,7 +57,8 @@ static void find_endpoints(struct engine *e)
     struct fast_path *q = &e->fast;
     q->known = true;
     q->tree = !e->mesh;
-    q->able = e->ring && !e->links.frozen && e->links.world > 1 &&
+    /* Over a grid the smallest ones go, which nobody does on the fast path. */
+    q->able = e->ring && !e->links.frozen && e->links.world > 1 && !e->grid &&
               (e->mesh || fast_tree_shape(e, &q->plan));
     q->ep_count = 0;
     uint32_t partners = q->tree ? 0 : e->links.world - 1;

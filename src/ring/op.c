@@ -199,6 +199,7 @@ void op_plan_request(const struct engine *e, const struct op_request *r,
     p->piece = e->piece;
     p->mesh = e->mesh;
     p->tree = e->tree;
+    p->grid = e->grid && !r->members;
     p->tree_width = e->tree_width;
     p->forced = e->forced[p->coll];
     p->hierarchy = NULL;
@@ -313,10 +314,13 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
 
 /* Rule D17c: in a tree a member has nothing to send before it has the data of
  * those below. It announces its launch to one of them that asks; and to its
- * parent when it has the data. */
+ * parent when it has the data. Rule D20c: so it does in a grid, to the members
+ * of other rows when it has the data of its own. */
 static bool waits_to_be_asked(const struct op *op, const struct endpoint *ep)
 {
     struct plan_xfer x;
+    if (op->plan.done == DONE_GRID)
+        return ep->sends > 0 && !op_may_send(op, ep, 0, &x);
     if (op->plan.done != DONE_TREE || ep->recvs == 0) return false;
     if (plan_is_parent(&op->plan, ep->rank))
         return ep->sends > 0 && !op_may_send(op, ep, 0, &x);

@@ -47,6 +47,17 @@ static bool all_done(const struct op *op)
     if (op->plan.done == DONE_RING)
         return op->done_prev + 1 >= op->plan.r.world;
     for (uint32_t i = 0; i < op->ep_count; i++) {
+        const struct endpoint *ep = &op->eps[i];
+        bool comes = op->plan.done != DONE_GRID || ep->recvs > 0;
+        if (comes && !ep->done) return false;
+    }
+    return true;
+}
+
+/* The row of a grid is the first of its partners. */
+static bool row_done(const struct op *op)
+{
+    for (uint32_t i = 0; i + 1 < op->plan.grid.size; i++) {
         if (!op->eps[i].done) return false;
     }
     return true;
@@ -61,14 +72,18 @@ static bool all_below_done(const struct op *op)
     return true;
 }
 
-/* In a tree DONE goes up when all below hold the result, and then down. */
+/* In a tree DONE goes up when all below hold the result, and then down. In a
+ * grid it goes to the row, and to other rows when all of the row hold it. */
 static bool tells(const struct op *op, const struct endpoint *ep)
 {
-    if (op->plan.done != DONE_TREE)
+    const struct plan *p = &op->plan;
+    if (p->done != DONE_TREE && p->done != DONE_GRID)
         return op->tells_all || ep->wants_done || op_all_confirm(op);
     if (!op->confirm) return false;
-    return plan_is_parent(&op->plan, ep->rank) ? all_below_done(op)
-                                               : all_done(op);
+    if (p->done == DONE_GRID)
+        return ep < op->eps + p->grid.size - 1 ||
+               (ep->sends > 0 && row_done(op));
+    return plan_is_parent(p, ep->rank) ? all_below_done(op) : all_done(op);
 }
 
 /* Rule D4. A ring passes a count along: this member and the index-1 before it

@@ -48,7 +48,8 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct endpoint *ep,
     if (f->flags & FLAG_CONFIRM) {
         ep->wants_done = true;
         op->tells_all = op->plan.r.hierarchy != NULL; /* rule D15 */
-        op->confirm |= op->plan.done == DONE_TREE;    /* rule D17 */
+        /* Rules D17d, D20d. */
+        op->confirm |= op->plan.done == DONE_TREE || op->plan.done == DONE_GRID;
     }
     *to = scratch;
     if (x.size == 0 && x.action == ACTION_STORE) return ACCEPT_BODY;

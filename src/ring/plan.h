@@ -10,8 +10,9 @@
 #define PCCL_PLAN_H
 
 #include "../base/base.h"
+#include "../base/grid_shape.h"
+#include "../base/tree.h"
 #include "hierarchy.h"
-#include "tree.h"
 
 enum {
     PLAN_SEGMENT_MIN = 64 * 1024,
@@ -39,6 +40,7 @@ struct plan_request {
     uint32_t root;
     bool mesh;          /* all pairs are linked */
     bool tree;          /* the pairs of the tree are linked (rule D17) */
+    bool grid;          /* the pairs of the grid are linked (rule D20) */
     bool one_host;      /* all members are on one host */
     bool shared_memory; /* ... and share memory */
     bool codes;         /* all-reduce: an element is a block of codes (D8) */
@@ -63,7 +65,7 @@ struct plan_request {
     const size_t *send_bytes, *send_displs, *recv_bytes, *recv_displs;
 };
 
-/* Sender and receiver of DONE (rules D4, D17). */
+/* Sender and receiver of DONE (rules D4, D17, D20). */
 enum plan_done {
     DONE_PAIRS, /* every partner sends it to every partner */
     /* Each sends it to the next, with the number of members before it. */
@@ -71,6 +73,8 @@ enum plan_done {
     /* Each sends it to its parent when all below have sent it; then it comes
      * back from the root. */
     DONE_TREE,
+    /* Each sends it to its row, and when the row has sent it, to the others. */
+    DONE_GRID,
 };
 
 struct plan {
@@ -80,6 +84,7 @@ struct plan {
     uint32_t root;         /* rank; with DONE_TREE, that of the tree */
     uint32_t parent;       /* rank; with DONE_TREE; the root is its own one */
     struct tree_node tree; /* of the algorithm `tree` */
+    struct grid_node grid; /* of the algorithm `grid` */
     uint32_t position;     /* of this rank in the ring, */
     uint32_t prev, next;   /* ... and the ranks beside it */
     uint32_t segments;     /* per chunk or block */

@@ -158,7 +158,7 @@ struct engine_view {
     const uint64_t *ids;
     const uint16_t *order;
     const uint16_t *sites; /* NULL: not known */
-    bool ring, mesh, tree;
+    bool ring, mesh, tree, grid;
 };
 void engine_install(struct engine *e, const struct engine_view *view);
 /* Starts an operation in the view in force. False: no memory, and nothing has

@@ -326,7 +326,6 @@ static void test_rows(void **state)
         uint32_t worlds[] = {1, 2, 4, 32};
         struct plan_request r = {.coll = (enum plan_coll)(i % 5),
                                  .world = worlds[i / 5 % 4],
-                                 .tree = true,
                                  .one_host = i / 20 % 3 > 0,
                                  .shared_memory = i / 20 % 3 > 1,
                                  .codes = i % 5 == 0 && i / 60 % 2,
@@ -336,10 +335,13 @@ static void test_rows(void **state)
                                  .element = 1,
                                  .send_bytes = sizes,
                                  .recv_bytes = sizes};
-        for (uint32_t with = 0; with < 3; with++) {
+        for (uint32_t with = 0; with < 4; with++) {
             if (with == 1 && (r.one_host || r.world != 4)) continue;
+            if (with == 3 && r.one_host) continue;
             r.hierarchy = with == 1 ? &sites : NULL;
-            r.mesh = with < 2; /* else a tree */
+            r.mesh = with < 2; /* else a tree, and then a grid */
+            r.tree = with != 3;
+            r.grid = with == 3;
             const struct choice *row = algorithm_row_of(&r);
             assert_ptr_equal(algorithm_choose(&r), row->algorithm);
             uint32_t k = 0;

@@ -2,6 +2,9 @@
  * that the master proposes: rules D15, R4, O6 and O8. */
 #include "proposals.h"
 
+#include "../../src/base/grid_shape.h"
+#include "../../src/base/tree.h"
+
 static void flush(uint32_t count)
 {
     struct wire_msg flushed = {.type = WIRE_FLUSHED,
@@ -82,8 +85,9 @@ static void test_a_bad_pair_is_followed_by_a_survey(void **state)
     assert_int_equal(installed.round, proposed.round);
 }
 
-/* Rule D17: of nine members not all pairs are linked. A pair that cannot be
- * linked ends the tree, and the ring goes round it. */
+/* Rule D17a: of nine members not all pairs are linked. A pair that cannot be
+ * linked ends the tree if it is beside each other there, and the ring goes
+ * round it. */
 static void test_many_members_have_a_tree(void **state)
 {
     (void)state;
@@ -97,6 +101,73 @@ static void test_many_members_have_a_tree(void **state)
     assert_int_equal(installed.round, proposed.round);
     assert_false(installed.view.tree || installed.view.mesh);
     assert_true(installed.view.ring);
+}
+
+static uint32_t position_of(uint32_t link)
+{
+    uint32_t i = 0;
+    while (order[i] != link) i++;
+    return i;
+}
+
+static bool beside_in_grid(uint32_t a, uint32_t b)
+{
+    struct grid_node one, other;
+    grid_find(9, position_of(a), &one);
+    grid_find(9, position_of(b), &other);
+    return grid_sends(&one, position_of(b)) ||
+           grid_sends(&other, position_of(a));
+}
+
+static bool beside_in_tree(uint32_t a, uint32_t b)
+{
+    struct tree_node one, other;
+    tree_find(9, 0, position_of(a), &one);
+    tree_find(9, 0, position_of(b), &other);
+    return one.parent == position_of(b) || other.parent == position_of(a);
+}
+
+/* Rule D20a: members on hosts of their own have a grid; the next best is a
+ * tree. Neither has a bad pair. */
+static void test_many_hosts_have_a_grid(void **state)
+{
+    uint32_t grids = 0, trees = 0;
+    for (uint32_t pair = 0; pair < 81; pair++) {
+        uint32_t a = pair / 9, b = pair % 9;
+        master->mesh_max = 4;
+        quorum(9);
+        for (uint32_t i = 0; i < 9; i++) hello(i, 2 + 2 * i, (uint8_t)i);
+        assert_true(proposed.view.grid && proposed.view.tree);
+        if (a < b && beside_in_grid(a, b)) {
+            for (uint32_t i = 0; i < 9; i++)
+                ready(i, i == a ? b + 1 : i == b ? a + 1 : 0);
+            assert_int_equal(proposals, 2);
+            assert_false(proposed.view.mesh);
+            bool tree = !beside_in_tree(a, b);
+            assert_int_equal(proposed.view.tree, tree);
+            assert_int_equal(proposed.view.grid, tree && !beside_in_grid(a, b));
+            grids += proposed.view.grid;
+            trees += tree && !proposed.view.grid;
+        }
+        (void)teardown(state);
+        assert_int_equal(setup(state), 0);
+    }
+    assert_true(trees > 0 && grids > 0);
+}
+
+/* Two members of a host are as well off in a grid, three are not. */
+static void test_hosts_of_many_have_a_tree(void **state)
+{
+    for (uint32_t each = 1; each <= 3; each++) {
+        master->mesh_max = 4;
+        quorum(12);
+        for (uint32_t i = 0; i < 12; i++)
+            hello(i, 2 + 2 * (i / each), (uint8_t)(i / each));
+        assert_int_equal(proposed.view.grid, each < 3);
+        assert_true(proposed.view.tree);
+        (void)teardown(state);
+        assert_int_equal(setup(state), 0);
+    }
 }
 
 /* A peer that lists itself, or nobody, among those that it cannot reach. */
@@ -410,6 +481,8 @@ int main(void)
         TEST(test_a_small_world_is_surveyed),
         TEST(test_a_bad_pair_is_followed_by_a_survey),
         TEST(test_many_members_have_a_tree),
+        TEST(test_many_hosts_have_a_grid),
+        TEST(test_hosts_of_many_have_a_tree),
         TEST(test_false_reports_are_ignored),
         TEST(test_a_newcomer_is_told_of_the_pair),
         TEST(test_a_third_one_relays),

@@ -6,7 +6,9 @@
 #include "joined.h"
 
 #include "../../include/pccl.h"
+#include "../../src/base/grid_shape.h"
 #include "../../src/base/scope.h"
+#include "../../src/base/tree.h"
 #include "../../src/ring/op.h"
 
 static void on_send(void *user, const struct wire_msg *m)
@@ -140,6 +142,37 @@ static void test_the_tree_is_linked(void **state)
     }
     /* The next one in the ring is the first child, the last one is none. */
     assert_int_equal(wanted, root.children + 1);
+}
+
+/* Rule D20a: likewise those of the grid, beside those of the tree and of the
+ * ring. */
+static void test_the_grid_is_linked(void **state)
+{
+    static struct wire_member more[9];
+    bool expected[12] = {[1] = true, [11] = true};
+    struct grid_node node;
+    struct tree_node root;
+    uint32_t size;
+    (void)state;
+    for (uint32_t i = 0; i < 9; i++) more[i].id = 13 + i;
+    hear(
+        &(struct wire_msg){.type = WIRE_PROPOSE,
+                           .epoch = 1,
+                           .round = 2,
+                           .ids = (const uint64_t[]){0},
+                           .members = more,
+                           .member_count = 9,
+                           .view = {.ring = true, .tree = true, .grid = true}});
+    grid_find(12, 0, &node);
+    tree_find(12, 0, 0, &root);
+    for (uint32_t i = 0; i < grid_partners(&node); i++)
+        expected[grid_partner(&node, i)] = true;
+    for (uint32_t i = 0; i < root.children; i++)
+        expected[tree_child(&root, i, &size)] = true;
+    for (uint32_t i = 1; i < 12; i++) {
+        const struct link *l = link_find(session->links, 10 + i, false);
+        assert_int_equal(l && l->wanted, expected[i]);
+    }
 }
 
 /* Rule T1: what the program did not vote for does not become its world. */
@@ -508,6 +541,7 @@ int main(void)
         TEST(test_an_optimization_closes_what_the_new_ring_lacks),
         TEST(test_a_survey_tries_all_pairs),
         TEST(test_the_tree_is_linked),
+        TEST(test_the_grid_is_linked),
         TEST(test_no_members_without_an_update),
         TEST(test_no_update_without_a_vote),
         TEST(test_no_optimization_without_a_vote),

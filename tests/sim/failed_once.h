@@ -60,9 +60,9 @@ static const struct {
     {NULL, 2174136},      /* F6: odd votes, and memory that is refused */
     {NULL, 2187141},
     {NULL, 2210380},
-    {NULL, 2269732},      /* M9: a fault is reported, and the master is lost */
-    {NULL, 2037391},      /* R4f: two ends try at different times */
-    {NULL, 2046697},      /* R4d: a fault while links are made */
+    {NULL, 2269732}, /* M9: a fault is reported, and the master is lost */
+    {NULL, 2037391}, /* R4f: two ends try at different times */
+    {NULL, 2046697}, /* R4d: a fault while links are made */
     {NULL, 2053706},
     {NULL, 2289578},
     {"walls", 7100232}, /* R4d: ... and time for a relay to read */

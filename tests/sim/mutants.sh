@@ -618,9 +618,9 @@ a small world surveys few pairs (R4d)|elastic/session_view.c|s/bool all = v->mes
 a survey is not asked (R4)|master/order.c|s/if (m->groups\[group\].surveyed) {/if (false) {/
 a lost link takes old dials (R6)|link/conn.c|s/l->generation++; .*//
 late dial is accepted (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
-DONE before that of all (D11)|ring/op_done.c|s/                                               : all_done(op);/                                               : true;/
+DONE before that of all (D11)|ring/op_done.c|s/ : all_done(op);/ : true;/
 DONE before that of those below (D17)|ring/op_done.c|s/? all_below_done(op)/? true/
-a request for DONE ends at its receiver (D17)|ring/op_receive.c|s/op->confirm |= op->plan.done == DONE_TREE;.*//
+a request for DONE ends at its receiver (D17)|ring/op_receive.c|s/op->plan.done == DONE_TREE || //
 a sum that lacks a child (D17)|ring/small_tree.c|s/if (--s->missing > 0) return;/s->missing = 0;/
 result before that of the parent (D17)|ring/small_tree.c|s/s->has_result = plan_is_root(p);/s->has_result = true;/
 sum sent before the children's (D17)|ring/small_tree.c|s/if (p->tree.children > 0) x->after = AFTER_CHILDREN;//
@@ -629,7 +629,16 @@ input of a tree is not kept (D17)|ring/small_tree.c|s/memcpy(s->input, op->r.rec
 blocks in the order of the ring (D17)|ring/small_tree.c|s/plan_at(p, i) \* size/i * size/
 data of the sender stay below (D17)|ring/small_tree.c|s/COLL_BROADCAST \&\& !holds_root(p, part)/COLL_BROADCAST/
 a sum beyond the credit is not announced (D17)|ring/small_tree.c|s/if (!plan_is_root(p)) op_announce(.*//
-links of the tree although a pair is bad (D17)|master/round.c|s/g->tree = g->ring \&\& !g->mesh \&\& !any_bad_pair(g);/g->tree = g->ring \&\& !g->mesh;/
+links of the tree although a pair is bad (D17)|master/link_shape.c|s/ \&\& !has_bad_pair(m, g, count, false)//
+links of the grid although a pair is bad (D20)|master/link_shape.c|s/ \&\& !has_bad_pair(m, g, count, true)//
+no links of the grid are made (D20)|elastic/session_view.c|s/if (v->grid) want_grid(s, at);//
+a sum that lacks one of its row (D20)|ring/small_grid.c|s/ || --s->row_missing > 0) return;/) return; s->row_missing = 0;/
+sums of a row sent before its data (D20)|ring/small_grid.c|s/if (row) x->after = AFTER_ROW;//
+a row announces nothing beyond its credit (D20)|ring/small_grid.c|s/op_announce(e, op, .*);//
+DONE to other rows before that of the row (D20)|ring/op_done.c|s/ep->sends > 0 \&\& row_done(op)/ep->sends > 0/
+a request for DONE ends at its receiver (D20)|ring/op_receive.c|s/ || op->plan.done == DONE_GRID;/;/
+input of a grid is not kept (D20)|ring/small_grid.c|s/memcpy(s->slots + op->plan.grid.column \* size, op->r.recvbuf, size);/(void)0;/
+blocks of a grid in the order of the ring (D20)|ring/small_grid.c|s/plan_at(p, i) \* size/i * size/
 no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
 result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recvbuf, fold_size(op));/(void)0;/
 launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->scope, f->tag, f->seq);/true;/

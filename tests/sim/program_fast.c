@@ -22,6 +22,19 @@ void sim_choose_tree(struct sim_options *o, uint64_t seed)
     o->tree_width = 2 + (seed % 3 == 0);
 }
 
+/* In all universes of this kind, and in few others: with a grid, as each member
+ * has a host of its own. */
+void sim_choose_grid(struct sim_options *o, uint64_t seed, bool all,
+                     bool others)
+{
+    if (!all && (others || seed % 101 != 57)) return;
+    o->procs = o->quorum = 5 + (uint32_t)(seed % 9);
+    o->alive_max = SIM_ALIVE_MAX;
+    o->one_host = false;
+    o->sites = SIM_ALIVE_MAX;
+    o->mesh_max = 4;
+}
+
 /* ------------------------------------------------------------- the others */
 
 static struct channel *channel_at(const struct sim_proc *p, uint32_t i,

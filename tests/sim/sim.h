@@ -54,7 +54,8 @@ enum {
     X(interleaved) X(interleaved_lost) X(forced) \
     X(sites) X(sites_lost) X(sites_confirmed) \
     X(lent) X(lent_lost) X(lent_queued) X(spread_turns) X(spread_lost) \
-    X(through_root) X(tree) X(tree_lost) X(tree_confirmed) X(deferred) \
+    X(through_root) X(tree) X(tree_lost) X(tree_confirmed) \
+    X(grid) X(grid_lost) X(grid_confirmed) X(deferred) \
     X(confirmed) X(scoped) X(scoped_lost) X(local) X(shuffled) \
     X(two_groups) X(master_lost) X(again) X(sync) \
     X(sync_received) X(sync_blocks) X(sync_alone) X(sync_odd) X(sync_ahead) \
@@ -386,6 +387,8 @@ void sim_say(const struct sim *s, const char *format, ...)
 void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options);
 void sim_run(struct sim *s);
 void sim_choose_tree(struct sim_options *o, uint64_t seed);
+void sim_choose_grid(struct sim_options *o, uint64_t seed, bool all,
+                     bool others);
 void sim_choose_minimum(struct sim_options *o, uint64_t seed);
 void sim_free(struct sim *s);
 

@@ -558,6 +558,8 @@ void sim_master_start(struct sim *s)
         config.memory = &memory;
     }
     SIM_CHECK(s, master_init(s->master, &config), "no memory, or a bad will");
+    s->master->mesh_max = s->options.mesh_max;
+    s->master->tree_width = s->options.tree_width;
     if (s->options.replicas) {
         /* If it has to begin another run, the oracle knows them apart. */
         s->master->round_last = s->kept_round + 3 * MEMORY_ROUNDS_SKIPPED;

@@ -50,6 +50,7 @@ struct sim_options {
     bool lends;       /* ... with single copy for vectors of any size */
     uint32_t piece;   /* bytes of a segment then */
     uint32_t tree_width;   /* of the tree; 0: as the library likes */
+    uint32_t mesh_max;     /* worlds that link all pairs; 0: likewise */
     const char *algorithm; /* to be taken wherever it fits, or NULL */
     uint32_t share;        /* bytes of a channel; 0: no shared memory */
     bool share_fails;

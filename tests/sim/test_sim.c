@@ -341,6 +341,7 @@ static struct sim_options choose(uint64_t seed)
     choose_lasting(&o, &r, seed);
     if (is_kind("walls") || (!all_of && seed % 17 == 8)) walls_choose(&o, &r);
     if (is_kind("doors") || (!all_of && seed % 13 == 6)) doors_choose(&o, &r);
+    sim_choose_grid(&o, seed, is_kind("grid"), all_of != NULL);
     choose_strange(&o, &r, seed);
     choose_narrow(&o, &r, seed);
     o.counts = counted_is(seed);
@@ -472,9 +473,9 @@ static int list_failed(void)
     return 0;
 }
 
-static const char *const kinds[] = {"averages", "disagree", "doors",
-                                    "fast",     "lasting",  "masters",
-                                    "rare",     "scarce",   "walls"};
+static const char *const kinds[] = {"averages", "disagree", "doors", "fast",
+                                    "lasting",  "masters",  "grid",  "rare",
+                                    "scarce",   "walls"};
 
 static const char *kind_named(const char *name, size_t size)
 {

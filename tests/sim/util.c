@@ -234,7 +234,9 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
     bool lost = result == pcclRankConnectionLost;
     bool tree =
         p->algorithm == &small_tree && !plan_is_root(p) && p->tree.children > 0;
+    bool grid = p->algorithm == &small_grid && p->grid.rows > 1;
     c->tree_lost += tree && lost;
+    c->grid_lost += grid && lost;
     c->interleaved_lost += interleaved && result != pcclSuccess;
     c->sites_lost += sites && lost;
     c->lent_lost += mapped && lost;
@@ -253,6 +255,9 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
         sites && confirm && plan_vector_size(p) <= WIRE_RESULT_MAX;
     c->through_root += p->done == DONE_TREE;
     c->tree += tree;
+    c->grid += grid;
+    c->grid_confirmed += grid && confirm && p->algorithm->defers &&
+                         plan_vector_size(p) <= WIRE_RESULT_MAX;
     c->tree_confirmed += tree && confirm && p->algorithm->defers &&
                          plan_vector_size(p) <= WIRE_RESULT_MAX;
     c->confirmed += confirm;
