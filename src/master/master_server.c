@@ -238,6 +238,14 @@ static void tick_arm(struct master_server *s)
     ev_timer_start(s->options.loop, &s->tick);
 }
 
+static void rest_arm(struct master_server *s)
+{
+    if (!switchboard_is_behind(&s->board)) return;
+    ev_timer_stop(s->options.loop, &s->rest);
+    ev_timer_set(&s->rest, 0., 0.);
+    ev_timer_start(s->options.loop, &s->rest);
+}
+
 static void accept_resume(struct master_server *s)
 {
     if (!s->full || switchboard_is_full(&s->board)) return;
@@ -268,6 +276,7 @@ void server_finish_turn(struct master_server *s)
     board_turn(s);
     take_looks(s);
     tick_arm(s);
+    rest_arm(s);
     accept_resume(s);
     if (s->machine.replicas.over) s->options.over(s->options.user);
     if (!s->abort_due) return;
@@ -324,6 +333,12 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     switchboard_linger(&s->board, now_ns(s));
     server_feed(s, (struct master_event){.type = MASTER_TICK});
     server_finish_turn(s);
+}
+
+static void on_rest(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop, (void)events;
+    server_finish_turn(timer->data);
 }
 
 /* -------------------------------------------------------------- accepting */
@@ -445,7 +460,8 @@ static void watchers_init(struct master_server *s)
     ev_io_init(&s->listener, on_listener, s->fd, EV_READ);
     ev_timer_init(&s->pause, on_pause, ACCEPT_PAUSE, 0.);
     ev_timer_init(&s->tick, on_tick, 0., 0.);
-    s->listener.data = s->pause.data = s->tick.data = s;
+    ev_timer_init(&s->rest, on_rest, 0., 0.);
+    s->listener.data = s->pause.data = s->tick.data = s->rest.data = s;
     /* After a stop (SIGSTOP, a busy host) queued heartbeats must be read before
      * silence is judged. */
     ev_set_priority(&s->tick, EV_MINPRI);
@@ -574,6 +590,7 @@ void master_server_close(struct master_server *server)
     ev_io_stop(loop, &server->listener);
     ev_timer_stop(loop, &server->pause);
     ev_timer_stop(loop, &server->tick);
+    ev_timer_stop(loop, &server->rest);
     ev_timer_stop(loop, &server->recheck);
     ev_timer_stop(loop, &server->patience);
     switchboard_free(&server->board);

@@ -45,6 +45,7 @@ struct master_server {
     ev_timer patience; /* of those who wait for the hook */
     uint64_t tickets;
     ev_timer tick;
+    ev_timer rest;          /* more can be sent, after what else waits */
     struct own_clock clock; /* due: the tick */
     bool stepping;
     bool abort_due;

@@ -1,6 +1,8 @@
 /* switchboard.c - see switchboard.h. */
 #include "switchboard.h"
 
+#include <string.h>
+
 static void list_add(struct switchboard_list *list, struct master_conn *c)
 {
     c->next = NULL;
@@ -35,12 +37,18 @@ void switchboard_init(struct switchboard *b, struct master *machine,
     if (b->limits.out_frames_max == 0)
         b->limits.out_frames_max = CONN_OUT_FRAMES_MAX;
     if (b->limits.conns_max == 0) b->limits.conns_max = SWITCHBOARD_CONNS_MAX;
+    if (b->limits.turn_max == 0) b->limits.turn_max = SWITCHBOARD_TURN_MAX;
     PCCL_ASSERT(b->limits.conns_max <= SWITCHBOARD_CONNS_MAX);
 }
 
 static void destroy(struct switchboard *b, struct master_conn *c)
 {
     b->out.end(b->out.user, c);
+    if (c->dirty) {
+        uint32_t i = 0;
+        while (b->dirty[i] != c) i++;
+        b->dirty[i] = b->dirty[--b->dirty_count];
+    }
     struct switchboard_list *list = &b->open;
     if (c->link == MASTER_NO_LINK) list = c->relays ? &b->legs : &b->closing;
     list_remove(list, c);
@@ -285,12 +293,28 @@ static void end(struct switchboard *b, struct master_conn *c)
     b->out.step(b->out.user, &e);
 }
 
+/* Those that wait, until so much is sent. What became dirty first is sent
+ * first, but for one that takes the place of another one that was lost. */
+static void flush_some(struct switchboard *b)
+{
+    uint32_t done = 0, count = b->dirty_count;
+    size_t sent = 0;
+    while (done < count && sent < b->limits.turn_max) {
+        struct master_conn *c = b->dirty[done++];
+        size_t before = c->out_size - c->out_done;
+        flush(b, c);
+        sent += before - (c->out_size - c->out_done);
+    }
+    b->dirty_count -= done;
+    memmove(b->dirty, b->dirty + done, b->dirty_count * sizeof b->dirty[0]);
+}
+
 void switchboard_turn(struct switchboard *b)
 {
-    while (b->dirty_count > 0 || b->lost_count > 0) {
-        for (uint32_t i = 0; i < b->dirty_count; i++) flush(b, b->dirty[i]);
-        b->dirty_count = 0;
-        if (b->lost_count > 0) end(b, b->lost[--b->lost_count]);
+    flush_some(b);
+    while (b->lost_count > 0) {
+        end(b, b->lost[--b->lost_count]);
+        if (b->lost_count == 0) flush_some(b);
     }
 }
 

@@ -24,6 +24,9 @@ enum {
     SWITCHBOARD_CONNS_MAX = 3 * MASTER_LINKS_MAX,
     SWITCHBOARD_LEGS_MAX = MASTER_LINKS_MAX, /* of them, relayed ones */
     SWITCHBOARD_DIALS_MAX = 4, /* dials that wait, of one end to another */
+    /* Bytes that one turn sends, and those of one connection more: the view of
+     * 4,000 members for all of them is 700 MB. */
+    SWITCHBOARD_TURN_MAX = 4 * 1024 * 1024,
 };
 
 /* What the driver does. None of them calls the switchboard, but step(). */
@@ -47,6 +50,7 @@ struct switchboard_limits { /* 0: as master_conn.h says, SWITCHBOARD_CONNS_MAX
     size_t out_max;
     uint32_t out_frames_max;
     uint32_t conns_max;
+    size_t turn_max;
 };
 
 /* A list of connections, oldest first. */
@@ -108,6 +112,11 @@ void switchboard_touch(struct switchboard *b, struct master_conn *c);
 void switchboard_lose(struct switchboard *b, struct master_conn *c,
                       const char *reason);
 void switchboard_turn(struct switchboard *b);
+/* More can be sent at once: another turn is due, after what others have. */
+static inline bool switchboard_is_behind(const struct switchboard *b)
+{
+    return b->dirty_count > 0;
+}
 
 /* When the next one has lingered for long enough, or PCCL_NEVER. */
 pccl_ns switchboard_next_linger(const struct switchboard *b);
