@@ -5,29 +5,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static uint32_t count(const struct master *m, bool newcomers)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        count += p->state == PEER_MEMBER && !p->leaving;
-        count += newcomers && p->state == PEER_REGISTERED;
-    }
-    return count;
-}
-
 bool admission_lacks(const struct master *m, uint32_t *have)
 {
-    *have = count(m, true);
+    *have = m->tally.members + m->in_state[PEER_REGISTERED];
     return *have < m->minimum;
 }
 
 /* Once, until there are enough members again. */
 void admission_settle(struct master *m)
 {
-    uint32_t have, members;
+    uint32_t have, members = m->tally.members;
     if (m->minimum < 2) return;
-    members = count(m, false);
     if (members == 0 || members >= m->minimum) m->waits = false;
     if (m->waits || !votes_all(m, VOTE_UPDATE) || !admission_lacks(m, &have))
         return;
@@ -91,14 +79,8 @@ void admission_admit(struct master *m)
     if (!admission_all_open(m)) return;
     uint32_t members = master_count(m, PEER_MEMBER);
     if (m->job && m->founded && members == 0) admission_refuse(m);
-    uint32_t waiting = 0;
-    uint32_t quorum = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_REGISTERED) continue;
-        waiting++;
-        quorum += !p->join;
-    }
+    uint32_t waiting = m->in_state[PEER_REGISTERED];
+    uint32_t quorum = m->founders;
     bool first =
         members == 0 && waiting > 0 && (m->founded || quorum >= m->quorum);
     bool voted = members > 0 && votes_all(m, VOTE_UPDATE);

@@ -94,16 +94,44 @@ void master_free(struct master *m)
     succession_end(m);
 }
 
+static void tally(struct master_tally *t, const struct master_peer *p,
+                  uint32_t by)
+{
+    t->members += by;
+    for (int kind = 0; kind < VOTE_KIND_COUNT; kind++)
+        if (p->voted[kind]) t->votes[kind] += by;
+}
+
+/* Adds a peer to what is counted, or with -1 takes it away. */
+static void count(struct master *m, const struct master_peer *p, uint32_t by)
+{
+    enum master_peer_state s = p->state;
+    struct master_group *g = &m->groups[p->group];
+    if (s != PEER_FREE) m->in_state[s] += by;
+    if (s == PEER_FREE || s == PEER_CONNECTED) return;
+    g->peers += by;
+    if (s == PEER_REGISTERED && !p->join) m->founders += by;
+    if (s != PEER_MEMBER || p->leaving) return;
+    tally(&m->tally, p, by);
+    tally(&g->tally, p, by);
+}
+
 /* The only writer of a peer's state. */
 static void move(struct master *m, uint32_t link, enum master_peer_state next)
 {
     PCCL_ASSERT(may_become[m->peers[link].state] & BIT(next));
+    count(m, &m->peers[link], UINT32_MAX);
     if (next == PEER_FREE) edges_remove(m, link);
     if (next == PEER_FREE) told_forget(m, link);
     if (next == PEER_FREE) replicas_forget(m, link);
     m->groups[m->peers[link].group].samples.stale = true;
     m->peers[link].state = next;
+    count(m, &m->peers[link], 1);
     if (next == PEER_FREE) memset(&m->peers[link], 0, sizeof m->peers[link]);
+    if (next == PEER_FREE && link < m->link_free) m->link_free = link;
+    while (m->link_free < MASTER_LINKS_MAX &&
+           m->peers[m->link_free].state != PEER_FREE)
+        m->link_free++;
 }
 
 void master_peer_move(struct master *m, uint32_t link,
@@ -112,26 +140,44 @@ void master_peer_move(struct master *m, uint32_t link,
     move(m, link, next);
 }
 
+void master_vote(struct master *m, uint32_t link, int kind, bool voted)
+{
+    struct master_peer *p = &m->peers[link];
+    count(m, p, UINT32_MAX);
+    p->voted[kind] = voted;
+    count(m, p, 1);
+}
+
+bool master_finds(const struct master *m, uint32_t *hint, master_test *is,
+                  uint32_t group, uint32_t what)
+{
+    uint32_t i = *hint < m->link_end ? *hint : 0;
+    for (uint32_t left = m->link_end; left > 0; left--) {
+        if (is(m, &m->peers[i], group, what)) {
+            *hint = i;
+            return true;
+        }
+        i = i + 1 < m->link_end ? i + 1 : 0;
+    }
+    return false;
+}
+
 uint32_t master_count(const struct master *m, enum master_peer_state state)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        count += m->peers[i].state == state;
-    }
-    return count;
+    uint32_t free = m->link_end;
+    for (int s = PEER_FREE + 1; s < PEER_STATE_COUNT; s++)
+        free -= m->in_state[s];
+    return state == PEER_FREE ? free : m->in_state[state];
 }
 
 uint32_t master_free_link(const struct master *m)
 {
-    uint32_t strangers = 0;
-    uint32_t found = MASTER_NO_LINK;
-    for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) {
-        strangers += m->peers[i].state == PEER_CONNECTED && !m->peers[i].held;
-        if (m->peers[i].state == PEER_FREE && found == MASTER_NO_LINK)
-            found = i;
-        if (i >= m->link_end && found != MASTER_NO_LINK) break;
-    }
-    return strangers < MASTER_STRANGERS_MAX ? found : MASTER_NO_LINK;
+    uint32_t strangers = m->in_state[PEER_CONNECTED];
+    if (m->link_free == MASTER_LINKS_MAX) return MASTER_NO_LINK;
+    for (uint32_t i = 0; i < m->link_end && strangers >= MASTER_STRANGERS_MAX;
+         i++)
+        strangers -= m->peers[i].held != NULL;
+    return strangers < MASTER_STRANGERS_MAX ? m->link_free : MASTER_NO_LINK;
 }
 
 void master_send(struct master *m, uint32_t link, const struct wire_msg *msg)
@@ -280,7 +326,9 @@ static void on_leave(struct master *m, uint32_t link)
         return;
     }
     if (p->leaving) return;
+    count(m, p, UINT32_MAX);
     p->leaving = true;
+    count(m, p, 1);
     g->samples.stale = true;
     m->left = true;
     bool waits = g->phase == GROUP_PROBING || g->phase == GROUP_SOLVING;
@@ -421,12 +469,9 @@ static void on_tick(struct master *m)
 
 pccl_ns master_next_tick(const struct master *m)
 {
-    bool needed = replicas_need_tick(m);
-    for (uint32_t i = 0; i < m->link_end && !needed; i++) {
-        enum master_peer_state s = m->peers[i].state;
-        needed = s != PEER_FREE && s != PEER_DEAD;
-    }
-    if (!needed) return PCCL_NEVER;
+    uint32_t heard = m->in_state[PEER_CONNECTED] +
+                     m->in_state[PEER_REGISTERED] + m->in_state[PEER_MEMBER];
+    if (heard == 0 && !replicas_need_tick(m)) return PCCL_NEVER;
     pccl_ns ping = m->now + PCCL_TIME_TO_PING(m->deadline);
     pccl_ns average = coverage_next(m);
     return average < ping ? average : ping;
@@ -434,16 +479,10 @@ pccl_ns master_next_tick(const struct master *m)
 
 static void free_empty_groups(struct master *m)
 {
-    for (uint32_t i = 0; i < m->group_count; i++)
-        m->groups[m->group_list[i]].used = false;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        enum master_peer_state s = m->peers[i].state;
-        if (s == PEER_REGISTERED || s == PEER_MEMBER || s == PEER_DEAD)
-            m->groups[m->peers[i].group].used = true;
-    }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < m->group_count; i++) {
         uint16_t group = m->group_list[i];
+        m->groups[group].used = m->groups[group].peers > 0;
         if (m->groups[group].used) m->group_list[kept++] = group;
     }
     m->group_count = kept;
@@ -475,23 +514,35 @@ static void settle(struct master *m)
     admission_settle(m);
 }
 
+static const char *invalid(const struct master *m, const struct master_peer *p)
+{
+    if (p->state == PEER_FREE || p->state == PEER_CONNECTED) return NULL;
+    if (p->group >= GROUPS_MAX || !m->groups[p->group].used)
+        return "a peer belongs to no group";
+    if (p->leaving && p->state == PEER_REGISTERED)
+        return "a newcomer is leaving";
+    return NULL;
+}
+
 const char *master_invalid(const struct master *m)
 {
+    uint32_t counts[PEER_STATE_COUNT] = {0};
     for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->state == PEER_FREE || p->state == PEER_CONNECTED) continue;
-        if (p->group >= GROUPS_MAX || !m->groups[p->group].used)
-            return "a peer belongs to no group";
-        if (p->leaving && p->state == PEER_REGISTERED)
-            return "a newcomer is leaving";
+        const char *what = invalid(m, &m->peers[i]);
+        if (what) return what;
+        counts[m->peers[i].state]++;
     }
+    for (int s = PEER_FREE + 1; s < PEER_STATE_COUNT; s++)
+        if (counts[s] != m->in_state[s]) return "peers are counted wrongly";
     return NULL;
 }
 
 void master_step(struct master *m, const struct master_event *event)
 {
-    PCCL_ASSERT(event->type >= MASTER_TICK || event->link < MASTER_LINKS_MAX);
-    PCCL_ASSERT(master_invalid(m) == NULL);
+    bool about = event->type < MASTER_TICK; /* one peer */
+    PCCL_ASSERT(!about || event->link < MASTER_LINKS_MAX);
+    PCCL_ASSERT(!about || !invalid(m, &m->peers[event->link]));
+    PCCL_ASSERT(event->type != MASTER_TICK || !master_invalid(m));
     m->now = event->now;
     bool plain = false; /* a heartbeat, which decides nothing: stay O(1) */
     switch (event->type) {
@@ -538,5 +589,5 @@ void master_step(struct master *m, const struct master_event *event)
     if (plain) state = m->peers[event->link].state;
     if (state != PEER_FREE && state != PEER_DEAD) return;
     settle(m);
-    PCCL_ASSERT(master_invalid(m) == NULL);
+    PCCL_ASSERT(!about || !invalid(m, &m->peers[event->link]));
 }

@@ -35,6 +35,7 @@
 #include "offers.h"
 #include "step_samples.h"
 #include "succession.h"
+#include "peer_tally.h"
 
 enum {
     MASTER_STRANGERS_MAX = 64, /* connections before HELLO */
@@ -230,6 +231,8 @@ struct master_wait {
 
 struct master_group {
     bool used;
+    uint32_t peers; /* REGISTERED, MEMBER or DEAD */
+    struct master_tally tally;
     bool restart;      /* a round must begin */
     bool update;       /* this round answers the VOTE_UPDATE of all */
     uint64_t admitted; /* ... and takes newcomers up to this id (M3) */
@@ -272,6 +275,7 @@ struct master_group {
     bool sync_changed;       /* a member of it was lost: send the lists again */
     uint32_t sync_text_rank; /* rank whose text is reported, if any */
     char sync_text[WIRE_TEXT_MAX + 1];
+    struct master_hints hints;
     uint32_t forced_count, edge_count, wait_count;
     struct master_wait *waits; /* of the epoch (blocked.c) */
     struct master_table table; /* empty but in a round */
@@ -340,6 +344,11 @@ struct master {
     struct master_told *told[MASTER_LINKS_MAX]; /* told.h; or NULL */
     struct wire_traffic traffic; /* of all members so far, also of lost ones */
     uint32_t link_end;           /* all links in use are below */
+    uint32_t link_free;          /* all links below are in use */
+    uint32_t in_state[PEER_STATE_COUNT]; /* peers; not of PEER_FREE */
+    uint32_t founders;                   /* REGISTERED without `join` */
+    struct master_tally tally;
+    uint32_t crossed; /* a hint, as in struct master_hints */
     struct master_group groups[GROUPS_MAX];
     uint16_t group_list[GROUPS_MAX]; /* indices of those in use, ascending */
     uint32_t group_count;
@@ -453,7 +462,8 @@ void master_step(struct master *m, const struct master_event *event);
 pccl_ns master_next_tick(const struct master *m);
 uint32_t master_count(const struct master *m, enum master_peer_state state);
 
-/* The violated invariant as text, or NULL; asserted around every step. */
+/* The violated invariant as text, or NULL. Asserted around every step for the
+ * peer that it is about, and at each tick for all. */
 const char *master_invalid(const struct master *m);
 
 /* --- shared by master.c, round.c and order.c only --- */

@@ -3,21 +3,10 @@
  * round like any other (round.c). */
 #include "master.h"
 
+#include <string.h>
+
 /* Edges measured longer ago than this are probed again, in deadlines. */
 enum { STALE_DEADLINES = 10 };
-
-static bool all_have_voted(const struct master *m, uint32_t group)
-{
-    uint32_t members = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_MEMBER || p->group != group || p->leaving)
-            continue;
-        if (!p->voted[VOTE_OPTIMIZE]) return false;
-        members++;
-    }
-    return members > 0;
-}
 
 /* ------------------------------------------------------------------- places */
 
@@ -49,32 +38,84 @@ static uint32_t place_members(struct master *m, uint32_t count, bool wish)
     return placed;
 }
 
-/* Suitability of b as successor of a in a ring: same host, same network. */
-static uint32_t nearness(const struct wire_member *a,
-                         const struct wire_member *b)
+/* Where the last member of each host, and of each network, stands in the ring
+ * that is made: tables of indexes plus 1, by hash. */
+enum { SPOTS = 2 * PEERS_MAX };
+struct last_spots {
+    uint16_t host[SPOTS], network[SPOTS];
+};
+
+static bool same_network(const struct wire_addr *a, const struct wire_addr *b)
 {
-    if (a->host != 0 && a->host == b->host) return 2;
-    uint32_t size = a->addr.family == 4 ? 3 : 8;
-    if (a->addr.family == 0 || a->addr.family != b->addr.family) return 0;
-    for (uint32_t i = 0; i < size; i++)
-        if (a->addr.ip[i] != b->addr.ip[i]) return 0;
-    return 1;
+    size_t size = a->family == 4 ? 3 : 8;
+    return a->family == b->family && memcmp(a->ip, b->ip, size) == 0;
 }
 
-/* Inserts a newcomer behind the last member of its host, of its network, or of
- * all (rule O8). */
-static void insert(struct master *m, uint32_t placed, uint32_t index)
+static uint16_t *spot_of(const struct master *m, uint16_t *table,
+                         const struct wire_member *who, bool host)
 {
-    uint32_t at = placed;
-    uint32_t best = 0;
-    for (uint32_t i = placed; i-- > 0 && best < 2;) {
-        uint32_t near = nearness(&m->members[m->order[i]], &m->members[index]);
-        if (near <= best) continue;
-        best = near;
-        at = i + 1;
+    uint64_t key = who->host;
+    if (!host) memcpy(&key, who->addr.ip, who->addr.family == 4 ? 3 : 8);
+    if (!host && who->addr.family == 4) key &= 0xffffff;
+    uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 40) % SPOTS;
+    for (; table[at] > 0; at = (at + 1) % SPOTS) {
+        const struct wire_member *other = &m->members[table[at] - 1];
+        if (host ? other->host == who->host
+                 : same_network(&other->addr, &who->addr))
+            break;
     }
-    for (uint32_t i = placed; i > at; i--) m->order[i] = m->order[i - 1];
-    m->order[at] = (uint16_t)index;
+    return &table[at];
+}
+
+/* The member behind which a newcomer stands, plus 1: the last one of its host,
+ * of its network, or of all (rule O8). It is the last one then. */
+static uint32_t place_behind(const struct master *m, struct last_spots *last,
+                             uint32_t index, uint32_t tail)
+{
+    const struct wire_member *who = &m->members[index];
+    uint32_t behind = 0;
+    uint16_t *host = NULL, *network = NULL;
+    if (who->host != 0) host = spot_of(m, last->host, who, true);
+    if (who->addr.family != 0) network = spot_of(m, last->network, who, false);
+    if (host) behind = *host;
+    if (network && behind == 0) behind = *network;
+    if (behind == 0) behind = tail;
+    if (network && (*network == behind || *network == 0))
+        *network = (uint16_t)(index + 1);
+    if (host) *host = (uint16_t)(index + 1);
+    return behind;
+}
+
+/* Newcomers beside those that have a place: a list, of which `next` has the
+ * successor of each, plus 1. */
+static void place_newcomers(struct master *m, uint32_t placed, uint32_t count)
+{
+    struct last_spots last = {{0}, {0}};
+    uint16_t *next = m->slots; /* scratch */
+    uint32_t first = 0, tail = 0;
+    for (uint32_t i = 0; i < count; i++) next[i] = 0;
+    for (uint32_t k = 0; k < placed; k++) {
+        uint32_t index = m->order[k];
+        const struct wire_member *who = &m->members[index];
+        if (who->host != 0)
+            *spot_of(m, last.host, who, true) = (uint16_t)(index + 1);
+        if (who->addr.family != 0)
+            *spot_of(m, last.network, who, false) = (uint16_t)(index + 1);
+        if (tail > 0) next[tail - 1] = (uint16_t)(index + 1);
+        tail = index + 1;
+    }
+    if (placed > 0) first = m->order[0] + 1u;
+    for (uint32_t i = 0; i < count; i++) {
+        if (m->peers[m->sorted[i]].place < PEERS_MAX) continue;
+        uint32_t behind = place_behind(m, &last, i, tail);
+        if (behind == tail) tail = i + 1;
+        if (first == 0) first = i + 1;
+        if (behind == 0) continue;
+        next[i] = next[behind - 1];
+        next[behind - 1] = (uint16_t)(i + 1);
+    }
+    for (uint32_t k = 0, at = first; at > 0; at = next[at - 1])
+        m->order[k++] = (uint16_t)(at - 1);
 }
 
 void optimize_order(struct master *m, uint32_t group, uint32_t count)
@@ -83,11 +124,8 @@ void optimize_order(struct master *m, uint32_t group, uint32_t count)
     bool adopts = g->optimize || g->update || g->stuck;
     bool wish = adopts && wish_fits(m, group, count);
     uint32_t placed = place_members(m, count, wish);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct master_peer *p = &m->peers[m->sorted[i]];
-        if (!wish && p->place >= PEERS_MAX) insert(m, placed++, i);
-    }
-    PCCL_ASSERT(placed == count);
+    if (!wish && placed < count) place_newcomers(m, placed, count);
+    PCCL_ASSERT(!wish || placed == count);
 }
 
 /* ------------------------------------------------------------------- search */
@@ -285,7 +323,8 @@ static bool probe_some(struct master *m, uint32_t group)
 bool optimize_begin(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
-    if (!all_have_voted(m, group)) return false;
+    const struct master_tally *t = &g->tally;
+    if (t->members == 0 || t->votes[VOTE_OPTIMIZE] < t->members) return false;
     g->optimize = true;
     g->broken_at = m->now;
     g->sweeping = m->edges != NULL;

@@ -117,15 +117,18 @@ static void begin(struct master *m, uint32_t group)
     limits_begin(m, group);
 }
 
-static bool all_answered(const struct master *m, uint32_t group,
+static bool owes_answer(const struct master *m, const struct master_peer *p,
+                        uint32_t group, uint32_t answer)
+{
+    (void)m;
+    return p->state == PEER_MEMBER && p->group == group && p->answer < answer;
+}
+
+static bool all_answered(struct master *m, uint32_t group,
                          enum master_answer answer)
 {
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->state == PEER_MEMBER && p->group == group && p->answer < answer)
-            return false;
-    }
-    return true;
+    uint32_t *hint = &m->groups[group].hints.answers;
+    return !master_finds(m, hint, owes_answer, group, answer);
 }
 
 void round_flushed(struct master *m, uint32_t link, const struct wire_msg *msg)
@@ -254,17 +257,21 @@ static bool judge_pairs(struct master *m, uint32_t group)
     return any;
 }
 
-static bool all_ready(const struct master *m, uint32_t group)
+static bool owes_ready(const struct master *m, const struct master_peer *p,
+                       uint32_t group, uint32_t what)
 {
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->group == group && p->proposed && !p->ready) return false;
-    }
-    return true;
+    (void)m, (void)what;
+    return p->group == group && p->proposed && !p->ready;
+}
+
+static bool all_ready(struct master *m, uint32_t group)
+{
+    uint32_t *hint = &m->groups[group].hints.ready;
+    return !master_finds(m, hint, owes_ready, group, 0);
 }
 
 /* An update is one change for all groups: none installs before all can. */
-static bool may_install(const struct master *m, uint32_t group)
+static bool may_install(struct master *m, uint32_t group)
 {
     if (!m->groups[group].update) return all_ready(m, group);
     for (uint32_t i = 0; i < m->group_count; i++) {
@@ -432,8 +439,8 @@ static void end_round(struct master *m, uint32_t group)
             .kind = NOTE_JOINED, .peer = p, .old_epoch = g->epoch};
         if (joins) master_note_send(m, &note);
         p->proposed = false;
-        if (g->update) p->voted[VOTE_UPDATE] = false;
-        if (g->optimize) p->voted[VOTE_OPTIMIZE] = false;
+        if (g->update) master_vote(m, m->sorted[i], VOTE_UPDATE, false);
+        if (g->optimize) master_vote(m, m->sorted[i], VOTE_OPTIMIZE, false);
     }
     if (count > 0) m->founded = true;
     g->epoch = count > 0 ? g->round : 0;

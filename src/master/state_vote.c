@@ -448,7 +448,7 @@ static void refuse_crossed(struct master *m, uint32_t group)
         msg.vote.flag = 0xff;
         for (uint8_t kind = 0; kind < VOTE_KIND_COUNT; kind++) {
             if (!p->voted[kind]) continue;
-            p->voted[kind] = false;
+            master_vote(m, i, kind, false);
             msg.vote.kind = kind;
             master_send(m, i, &msg);
         }
@@ -460,8 +460,9 @@ static void refuse_crossed(struct master *m, uint32_t group)
 static void repeat_end(struct master *m, uint32_t group)
 {
     const struct master_group *g = &m->groups[group];
+    if (g->synced == 0) return;
     const struct master_record *r = find_record(m, g->number);
-    if (!r || g->synced == 0 || r->stamp != g->synced) return;
+    if (!r || r->stamp != g->synced) return;
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         bool asks = in_group(p, group) && p->sync.voted && p->sync.again &&
@@ -479,19 +480,29 @@ static void repeat_end(struct master *m, uint32_t group)
     }
 }
 
+static bool is_free(const struct master *m, const struct master_peer *p,
+                    uint32_t group, uint32_t what)
+{
+    (void)m, (void)what;
+    return in_group(p, group) && !p->leaving && !master_waits(p) &&
+           !p->voted[VOTE_PENDING];
+}
+
 void state_vote_settle(struct master *m, uint32_t group)
 {
-    const struct master_group *g = &m->groups[group];
+    struct master_group *g = &m->groups[group];
     repeat_end(m, group);
     if (g->sync_id != 0) go_on(m, group);
     if (g->sync_id != 0 || g->phase != GROUP_OPEN || g->restart) return;
+    if (g->tally.members == 0 ||
+        master_finds(m, &g->hints.syncs, is_free, group, 0))
+        return;
     uint32_t voters = 0;
     uint32_t optimizers = 0;
     uint32_t members = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (!in_group(p, group) || p->leaving) continue;
-        if (!master_waits(p) && !p->voted[VOTE_PENDING]) return;
         voters += p->sync.voted;
         optimizers += p->voted[VOTE_OPTIMIZE];
         members++;

@@ -521,7 +521,7 @@ static void repeat_answers(struct master *m)
             struct wire_msg msg = {.type = WIRE_ANSWER, .round = s->told[kind]};
             msg.vote.kind = kind;
             msg.vote.flag = s->answers[kind];
-            p->voted[kind] = false;
+            master_vote(m, i, kind, false);
             master_send(m, i, &msg);
         }
     }

@@ -11,7 +11,7 @@ static void take_vote(struct master *m, uint32_t link,
         master_drop(m, link, "voted twice for the same question");
         return;
     }
-    p->voted[msg->vote.kind] = true;
+    master_vote(m, link, msg->vote.kind, true);
 }
 
 /* Rule V1. Numbers may wrap around. */
@@ -33,29 +33,25 @@ void votes_take(struct master *m, uint32_t link, const struct wire_msg *msg)
 void votes_end(struct master *m, uint32_t link, uint32_t epoch)
 {
     struct master_peer *p = &m->peers[link];
-    p->voted[VOTE_UPDATE] = p->voted[VOTE_OPTIMIZE] = p->sync.voted = false;
+    master_vote(m, link, VOTE_UPDATE, false);
+    master_vote(m, link, VOTE_OPTIMIZE, false);
+    p->sync.voted = false;
     p->refused = epoch;
 }
 
 bool votes_all(const struct master *m, enum vote_kind kind)
 {
-    uint32_t members = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_MEMBER || p->leaving) continue;
-        members++;
-        if (!p->voted[kind]) return false;
-    }
-    return members > 0;
+    const struct master_tally *t = &m->tally;
+    return t->members > 0 && t->votes[kind] == t->members;
 }
 
 void votes_answer(struct master *m, enum vote_kind kind, uint8_t flag)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
-        struct master_peer *p = &m->peers[i];
+        const struct master_peer *p = &m->peers[i];
         if (p->state != PEER_MEMBER || !p->voted[kind]) continue;
-        p->voted[kind] = false;
+        master_vote(m, i, kind, false);
         m->links[count++] = i;
     }
     struct wire_msg answer = {.type = WIRE_ANSWER};
@@ -66,21 +62,25 @@ void votes_answer(struct master *m, enum vote_kind kind, uint8_t flag)
     if (count > 0) m->out.send(m->out.user, m->links, count, &answer);
 }
 
+/* Who waits in a synchronization, too, may still see it complete (S2). */
+static bool is_free(const struct master *m, const struct master_peer *p,
+                    uint32_t group, uint32_t what)
+{
+    (void)m, (void)group, (void)what;
+    if (p->state != PEER_MEMBER || p->leaving) return false;
+    return (!p->voted[VOTE_UPDATE] && !p->voted[VOTE_PENDING]) ||
+           p->sync.voted || p->sync.part != PART_NONE;
+}
+
 /* All members wait, but for different answers, so no answer can ever come. Not
  * amid a round: its INSTALL may refuse some of them (F6). */
 void votes_refuse_crossed(struct master *m)
 {
-    uint32_t members = 0;
-    if (!admission_all_open(m)) return;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_MEMBER || p->leaving) continue;
-        members++;
-        if (!p->voted[VOTE_UPDATE] && !p->voted[VOTE_PENDING]) return;
-        /* Waits in both: its synchronization may still complete (S2). */
-        if (p->sync.voted || p->sync.part != PART_NONE) return;
-    }
-    if (members == 0 || votes_all(m, VOTE_UPDATE)) return;
+    const struct master_tally *t = &m->tally;
+    uint32_t votes = t->votes[VOTE_UPDATE] + t->votes[VOTE_PENDING];
+    if (t->members == 0 || votes < t->members || votes_all(m, VOTE_UPDATE) ||
+        !admission_all_open(m) || master_finds(m, &m->crossed, is_free, 0, 0))
+        return;
     votes_answer(m, VOTE_UPDATE, 0xff);
     votes_answer(m, VOTE_PENDING, 0xff);
 }

@@ -60,6 +60,9 @@ static void forget(struct master *m)
     zero(m->members, sizeof m->members);
     zero(m->ops, sizeof m->ops);
     zero(m->paths, sizeof m->paths);
+    zero(&m->crossed, sizeof m->crossed);
+    for (uint32_t i = 0; i < m->group_end; i++)
+        zero(&m->groups[i].hints, sizeof m->groups[i].hints);
 }
 
 void coordinator_event(void *coordinator, const struct event *event)

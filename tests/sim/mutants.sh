@@ -382,7 +382,7 @@ an update without a vote is believed (T1)|elastic/session_view.c|s/return s->vot
 an optimization without a vote is believed (T1)|elastic/session_view.c|s/return s->votes\[VOTE_OPTIMIZE\] == VOTE_WAITING;/return true;/
 never notified|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
 notified of a loss at once|elastic/session_view.c|s/^        loss = s->notified.loss_first + .*/& notified_advance(\&s->notified, UINT32_MAX, s->id);/
-READY not awaited|master/round.c|s/if (p->group == group && p->proposed && !p->ready) return false;//
+READY not awaited|master/round.c|s/return p->group == group \&\& p->proposed \&\& !p->ready;/return false;/
 DONE of some is that of all (D4)|ring/op_done.c|s/if (!op->eps\[i\].done) return false;/if (i < 2 \&\& !op->eps[i].done) return false;/
 sent before it was received|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
 taken by two connections|ring/op_send.c|s/if (ep->begun) op_bit_set(ep->begun, k);//
@@ -409,7 +409,7 @@ a vote under way is not refused (F6a)|master/votes.c|s/if (!pending \&\& msg->ep
 a verdict outlives a vote (F6b)|elastic/session.c|s/if (kind != VOTE_PENDING) session_call_over(s);//
 a verdict outlives a synchronization (F6b)|elastic/session_sync.c|s/if (s->sync_waits) session_call_over(s);//
 scopes are not reported (V4)|ring/flush.c|s/^    msg->sets = sets;/    msg->set_count = 0;/
-one vote is enough (O2)|master/optimize.c|s/if (!p->voted\[VOTE_OPTIMIZE\]) return false;//
+one vote is enough (O2)|master/optimize.c|s/t->votes\[VOTE_OPTIMIZE\] < t->members/t->votes[VOTE_OPTIMIZE] == 0/
 probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
 a failed probe is waited for (O4)|master/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
 probes begin before the last ones have ended (O4)|master/optimize.c|s/    if (probes_due(m, group)) return false;/    if (probes_due(m, group) \&\& false) return false;/
@@ -422,6 +422,8 @@ probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_cl
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
 crossed votes are refused amid a round (V5)|master/votes.c|s/if (!admission_all_open(m)) return;//
+hosts are not kept together (O8)|master/optimize.c|s/if (host) behind = \*host;//
+networks are not kept together (O8)|master/optimize.c|s/if (network \&\& behind == 0) behind = \*network;//
 crossed votes wait (V5)|master/master.c|s/^    votes_refuse_crossed(m);//
 the scope's survivors are those of the view (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live = round_live_links(m, self->group);/
 the dead count as survivors (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live++;/
@@ -540,7 +542,7 @@ codes: no restore of a flat one|ring/allreduce_flat.c|s/^    keep_input_codes(op
 codes: own part left out|ring/allreduce_ring.c|s/s->codes + x->offset, body,/s->codes + x->offset, s->codes + x->offset,/
 broken link not reported|ring/op_frame.c|s/^    e->out.fault(e->out.user, alone.*/    (void)alone; if (false)\n&/
 departed peers vote (S1)|master/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
-decided without the late (S1)|master/state_vote.c|s/if (!master_waits(p) \&\& !p->voted\[VOTE_PENDING\]) return;/if (!master_waits(p) \&\& !p->voted[VOTE_PENDING]) { if (voters > 1) { members = voters; break; } return; }/
+decided without the late (S1)|master/state_vote.c|s/master_finds(m, &g->hints.syncs, is_free, group, 0))/g->restart)/; s/if (voters + optimizers == 0) return;/if (voters < 2) return;/; s/if (voters == members)/if (voters > 1)/
 strategies mix (S2a)|master/state_vote.c|s/is_popular(p) == popular) continue;/true) continue;/
 newcomers choose the strategy (S2a)|master/state_vote.c|s/was_in_last(p, r) ? PEERS_MAX : 1/1/
 the lowest rank does not break the tie of strategies (S2a)|master/state_vote.c|s/return lowest \&\& is_popular(lowest);/return false;/
@@ -777,8 +779,8 @@ own samples count twice (G5)|elastic/session_samples.c|s/^        others -= c->s
 hurries more than once in a step (G5)|elastic/session_samples.c|s/ .. !c->hurried \&\&/ \&\&/
 too few are enough for an update (M14a)|master/admission.c|s/^    if (voted .. admission_lacks(m, .quorum)) return;.*//
 too few are not pending (M14a)|master/master.c|s/yes || admission_lacks(m, .have)/yes/
-leavers make up the minimum (M14a)|master/admission.c|s/ \&\& !p->leaving;/;/
-newcomers do not count (M14a)|master/admission.c|s/count(m, true)/count(m, false)/
+leavers make up the minimum (M14a)|master/admission.c|s/have = m->tally.members/have = m->in_state[PEER_MEMBER]/
+newcomers do not count (M14a)|master/admission.c|s/m->tally.members + m->in_state\[PEER_REGISTERED\]/m->tally.members/
 collectives of too few (M14b)|elastic/session_launch.c|s/s->notified.world < s->minimum/false/
 too few by the view in force (M14b)|elastic/session_launch.c|s/s->notified.world < s->minimum/s->view->world < s->minimum/
 founders are fewer than the minimum (M14c)|master/master.c|s/^    if (m->alone .. m->minimum > m->quorum) m->quorum = m->minimum;//
