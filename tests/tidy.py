@@ -37,6 +37,7 @@ LAYERS = {
     "src/base/decimal": ["src/base/decimal"],
     "src/base/env": ["src/base/decimal.h", "src/base/env"],
     "src/base/host": ["src/base/host"] + BASE,
+    "src/base/descriptors": ["src/base/descriptors.h"],
     "src/base/same_user": ["src/base/same_user.h"],
     "src/base/secure": ["src/base/secure", "src/base/base.h",
                         "src/base/grant.h"],
@@ -71,6 +72,7 @@ LAYERS = {
     "src/base/port_range": ["src/base/port_range.h"],
     "src/base/fork_guard": ["src/base/fork_guard"],
     "src/peer/": BASE + ["src/base/env.h", "src/base/fork_guard.h",
+                         "src/base/descriptors.h",
                          "src/base/host.h", "src/base/io_", "src/base/log.h",
                          "src/base/port_range.h", "src/base/same_user.h",
                          "src/base/run_key.h", "src/base/secure",
@@ -109,6 +111,7 @@ LAYERS = {
     # The coordinator: cores, then its driver.
     "src/master/": BASE + ["src/master/"],
     "src/master/master_": BASE + ["src/master/master",
+                                  "src/base/descriptors.h",
                                   "src/master/switchboard.h",
                                   "src/base/host.h",
                                   "src/base/run_key.h", "src/base/secure",

@@ -72,6 +72,9 @@ struct session_events {
     void (*to_master)(void *user, const struct wire_msg *msg);
     /* A condition that an API caller may wait for has changed. */
     void (*changed)(void *user);
+    /* This process is to have so many descriptors more. Returns how many it may
+     * have (rule R3j). NULL: any number. */
+    uint64_t (*afford)(void *user, uint64_t descriptors);
 };
 
 /* What a master remembers, as this member keeps it (rule H10). */

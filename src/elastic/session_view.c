@@ -3,6 +3,7 @@
  * master/PROTOCOL.md. */
 #include "session.h"
 
+#include "../base/append.h"
 #include "../base/arguments.h"
 #include "../base/buggify.h"
 
@@ -131,16 +132,58 @@ static bool is_relayed(const struct view *v, uint32_t other)
     return false;
 }
 
+static uint32_t place_of(const struct view *v)
+{
+    uint32_t at = v->rank;
+    for (uint32_t i = 0; v->has_order && i < v->size; i++)
+        if (v->order[i] == v->rank) at = i;
+    return at;
+}
+
+/* Connections that the proposal needs here. */
+static uint32_t needed(const struct session *s)
+{
+    const struct view *v = s->next;
+    uint32_t pool = links_pool_size(s->links);
+    if (!v->ring || v->size < 2) return 0;
+    uint32_t links = v->size - 1, neighbors = links < 2 ? links : 2;
+    if (!v->mesh) links = neighbors;
+    if (v->tree) {
+        struct tree_node node;
+        tree_find(v->size, engine_tree_width(s->engine), place_of(v), &node);
+        links += node.children + 1;
+    }
+    if (v->grid) {
+        struct grid_node node;
+        grid_find(v->size, place_of(v), &node);
+        links += grid_partners(&node);
+    }
+    return links + neighbors * (pool > 1 ? pool - 1 : 0);
+}
+
+/* Rule R3j. While it is made, a connection within a host has a descriptor of
+ * its memory, too. */
+static bool affords(struct session *s)
+{
+    uint32_t need = 2 * needed(s);
+    uint64_t have = s->out.afford ? s->out.afford(s->out.user, need) : need;
+    if (have >= need || s->state != SESSION_JOINING) return true;
+    char text[WIRE_TEXT_MAX] = "";
+    append(text, sizeof text,
+           "a world of %u members needs %u descriptors more in this process, "
+           "and there may be %llu (ulimit -n)",
+           s->next->size, need, (unsigned long long)have);
+    session_gone(s, text);
+    return false;
+}
+
 /* Rules R3, R4d: connect to the ring neighbours, and in small worlds to all, in
  * others to the neighbours in the tree or in the grid. */
 static void want_links(struct session *s)
 {
     const struct view *v = s->next;
     if (!v->ring || v->size < 2) return;
-    uint32_t at = v->rank;
-    for (uint32_t i = 0; v->has_order && i < v->size; i++) {
-        if (v->order[i] == v->rank) at = i;
-    }
+    uint32_t at = place_of(v);
     uint32_t after = (at + 1) % v->size;
     uint32_t before = (at + v->size - 1) % v->size;
     uint32_t pool = links_pool_size(s->links);
@@ -180,6 +223,7 @@ void session_on_propose(struct session *s, const struct wire_msg *msg)
         session_gone(s, "the master proposed a view that cannot be");
         return;
     }
+    if (!affords(s)) return;
     s->round = msg->round;
     s->proposed = true;
     s->ready_sent = false;

@@ -78,3 +78,8 @@ bool coordinators_settle(const struct options *o, const struct address *listen,
     }
     return true;
 }
+
+uint32_t coordinators_reserve(const struct options *o)
+{
+    return o->mode == MODE_LAUNCH ? 2 * o->rank_count + 3 * o->spares : 0;
+}

@@ -13,4 +13,8 @@ bool coordinators_settle(const struct options *options,
                          const struct address *listen,
                          struct master_server_options *setup);
 
+/* Descriptors that the ranks of this host need in the launcher: of each the
+ * pipes of its output, of a spare that of its input as well. */
+uint32_t coordinators_reserve(const struct options *options);
+
 #endif

@@ -176,6 +176,7 @@ static bool server_open(struct launch *launch)
         .key = options->keyed ? options->key.bytes : NULL,
         .quorum = options->quorum ? options->quorum : ranks,
         .minimum = options->minimum,
+        .reserve = coordinators_reserve(options),
         .job = options->mode == MODE_LAUNCH,
         .journal = options->journal,
         .grace = options->grace * PCCL_S,
@@ -192,6 +193,7 @@ static bool server_open(struct launch *launch)
     };
     char error[MESSAGE_SIZE / 2] = "";
     char text[ADDRESS_SIZE];
+    if (launch->keep.table || hosts_are_far(&options->hosts)) setup.reserve = 0;
     if (!coordinators_settle(options, &listen, &setup)) return false;
     if (options->mode == MODE_COORDINATOR) {
         launch->open = open_run_begin(options, launch->loop, &setup);
@@ -200,6 +202,7 @@ static bool server_open(struct launch *launch)
     launch->server = master_server_open(&setup, error, sizeof error);
     if (!launch->server) {
         if (strncmp(error, "journal ", 8) == 0 ||
+            strncmp(error, "a run of ", 9) == 0 ||
             strncmp(error, "--revoked ", 10) == 0)
             complain("%s", error);
         else

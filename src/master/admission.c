@@ -29,6 +29,18 @@ void admission_settle(struct master *m)
     master_note_send(m, &note);
 }
 
+/* Rule M1b. */
+void admission_full(struct master *m, uint32_t link, uint32_t known)
+{
+    char text[WIRE_TEXT_MAX] = "the run is full";
+    if (known >= m->peers_max && known < PEERS_MAX)
+        (void)snprintf(text, sizeof text,
+                       "the run is full: its coordinator has descriptors for "
+                       "%u members (ulimit -n)",
+                       m->peers_max);
+    master_drop(m, link, text);
+}
+
 void admission_refuse(struct master *m)
 {
     for (uint32_t i = 0; i < m->link_end; i++) {

@@ -58,6 +58,7 @@ bool master_init(struct master *m, const struct master_config *config)
     m->out = config->out;
     m->deadline = config->deadline;
     m->quorum = config->quorum > 0 ? config->quorum : 1;
+    m->peers_max = config->peers_max > 0 ? config->peers_max : PEERS_MAX;
     m->job = config->job;
     m->alone = config->alone;
     m->minimum = config->minimum;
@@ -265,8 +266,8 @@ static void on_hello(struct master *m, uint32_t link,
                      master_count(m, PEER_REGISTERED) +
                      master_count(m, PEER_DEAD) + succession_missing(m);
     uint32_t group = find_group(m, msg->hello.group);
-    if (known >= PEERS_MAX || group == GROUPS_MAX) {
-        master_drop(m, link, "the run is full");
+    if (known >= m->peers_max || group == GROUPS_MAX) {
+        admission_full(m, link, known);
         return;
     }
     struct wire_addr seen = p->info.addr;

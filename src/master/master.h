@@ -331,10 +331,10 @@ struct master {
     pccl_ns heard_at;              /* the last frame of anybody */
     pccl_ns warn_after, warned_at; /* age of a noted wait, or 0; last look */
     struct master_warned {
-        uint64_t culprit, name;  /* id; of the wait */
-        pccl_ns at;              /* it was last seen */
-    } warned[MASTER_WARNED_MAX]; /* noted, and not over */
-    uint32_t quorum, minimum;
+        uint64_t culprit, name;          /* id; of the wait */
+        pccl_ns at;                      /* it was last seen */
+    } warned[MASTER_WARNED_MAX];         /* noted, and not over */
+    uint32_t quorum, minimum, peers_max; /* as configured */
     /* Worlds of that size link all pairs; of a tree. 0: as usual. */
     uint32_t mesh_max, tree_width;
     uint32_t round_last;
@@ -422,6 +422,7 @@ struct master_config {
     struct master_output out;
     pccl_ns deadline;
     uint32_t quorum, minimum; /* of the first view; of any (M14) */
+    uint32_t peers_max;       /* for which the driver has descriptors; 0: all */
     pccl_ns warn_after;       /* notes waits of that age (rule W5); 0: none */
     bool relays;              /* offers to relay (N10b) */
     bool tokens;              /* of participants are asked for (K10) */

@@ -8,6 +8,7 @@
 #include "../base/host.h"
 #include "../base/log.h"
 #include "master_listen.h"
+#include "master_room.h"
 #include "master_search.h"
 #include "master_socket.h"
 #include "master_watch.h"
@@ -240,10 +241,8 @@ static void tick_arm(struct master_server *s)
 
 static void rest_arm(struct master_server *s)
 {
-    if (!switchboard_is_behind(&s->board)) return;
-    ev_timer_stop(s->options.loop, &s->rest);
-    ev_timer_set(&s->rest, 0., 0.);
-    ev_timer_start(s->options.loop, &s->rest);
+    if (switchboard_is_behind(&s->board) && !ev_is_active(&s->rest))
+        ev_timer_start(s->options.loop, &s->rest);
 }
 
 static void accept_resume(struct master_server *s)
@@ -433,6 +432,7 @@ static bool machine_init(struct master_server *s, const struct wire_key *secret,
         .deadline = s->options.deadline,
         .quorum = s->options.quorum,
         .minimum = s->options.minimum,
+        .peers_max = s->peers_max,
         .job = s->options.job,
         .alone = !s->options.job,
         .relays = s->options.relays,
@@ -525,6 +525,7 @@ struct master_server *master_server_open(const struct master_server_options *o,
     }
     check_right(s);
     if (!open_parts(s, o, error, error_size) ||
+        !master_room(&s->options, &s->peers_max, error, error_size) ||
         (o->journal &&
          !keep_open(&s->keep, o->journal, &memory, &any, error, error_size))) {
         free_parts(s);

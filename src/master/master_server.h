@@ -41,6 +41,7 @@ struct master_server_options {
     const char *revoked; /* file of names (K15), borrowed likewise; or NULL */
     uint32_t quorum;     /* peers of the first view; they wait for each other */
     uint32_t minimum;    /* of members; with fewer the run waits (M14) */
+    uint32_t reserve;    /* descriptors that its process needs otherwise */
     bool job; /* of a launcher: it ends with its members (M2b, M2c) */
     const char *journal; /* file that it remembers in (J1), or NULL; borrowed
                             until master_server_close() */
@@ -91,7 +92,8 @@ bool master_server_resolve(const char *host, uint16_t port,
                            struct wire_addr *out, const char **why);
 
 /* NULL on failure, with the reason in error; it begins with "journal " if it is
- * about that. */
+ * about that, with "a run of " if the limit of descriptors is too low for the
+ * quorum. */
 struct master_server *master_server_open(const struct master_server_options *o,
                                          char *error, size_t error_size);
 uint16_t master_server_port(const struct master_server *server);

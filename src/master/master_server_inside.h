@@ -38,6 +38,7 @@ struct master_server {
     ev_io listener;
     ev_timer pause;         /* no free descriptors: accept again later */
     bool full;              /* no free links: accept again when one is free */
+    uint32_t peers_max;     /* for which there are descriptors */
     struct wire_key key;    /* proof of membership between peers */
     struct wire_key secret; /* of the members' secrets (rule H4) */
     struct master_gate gate;

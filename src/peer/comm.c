@@ -3,6 +3,7 @@
 
 #include "comm_save.h"
 #include "scatter.h"
+#include "../base/descriptors.h"
 #include "../base/env.h"
 #include "../base/float_env.h"
 #include "../base/host.h"
@@ -260,6 +261,12 @@ static void send_hello(pcclComm_t *c)
     session_hello(c->session, &hello);
 }
 
+static uint64_t on_afford(void *comm, uint64_t descriptors)
+{
+    (void)comm;
+    return descriptors_afford(descriptors);
+}
+
 static bool allocate(pcclComm_t *c, pccl_ns deadline)
 {
     c->session = calloc(1, sizeof *c->session);
@@ -281,7 +288,8 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
                    .round_trip = comm_io_round_trip},
         .events = {.user = c,
                    .to_master = comm_master_send,
-                   .changed = on_changed},
+                   .changed = on_changed,
+                   .afford = on_afford},
         .pool_size = c->params.p2p_connection_pool_size,
         .deadline = deadline,
         .now = comm_now(),

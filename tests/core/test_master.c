@@ -32,10 +32,12 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
     }
 }
 
+static char closed_for[WIRE_TEXT_MAX];
+
 static void on_close(void *user, uint32_t link, const char *reason)
 {
     (void)user;
-    (void)reason;
+    (void)snprintf(closed_for, sizeof closed_for, "%s", reason);
     say("%u closed\n", link);
 }
 
@@ -118,6 +120,22 @@ static void test_quorum(void **state) /* M2 */
     three();
     assert_int_equal(master->peers[2].rank, 0);
     assert_int_equal(master->peers[0].rank, 2);
+}
+
+/* Who comes later finds room again once somebody has left. */
+static void test_no_more_than_there_is_room_for(void **state) /* M1b */
+{
+    (void)state;
+    master->peers_max = 3;
+    three();
+    CONNECT(3);
+    HELLO(3, "3 EVICT\n3 closed\n", .join = true);
+    assert_string_equal(closed_for,
+                        "the run is full: its coordinator has descriptors for "
+                        "3 members (ulimit -n)");
+    master->peers_max = 4;
+    CONNECT(3);
+    HELLO(3, "3 WELCOME id=4\n", .join = true);
 }
 
 static void test_joiner_does_not_count(void **state) /* M2 */
@@ -501,6 +519,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_quorum),
+        TEST(test_no_more_than_there_is_room_for),
         TEST(test_joiner_does_not_count),
         TEST(test_founders_only),
         TEST(test_groups_in_use),
