@@ -24,8 +24,8 @@ static const char *size_text(uint64_t size, char text[16])
     return text;
 }
 
-static const char *choice(enum plan_coll coll, uint32_t layout, uint32_t world,
-                          uint64_t size)
+static struct plan_request request(enum plan_coll coll, uint32_t layout,
+                                   uint32_t world, uint64_t size)
 {
     static size_t none[64];
     struct plan_request r = {
@@ -43,7 +43,43 @@ static const char *choice(enum plan_coll coll, uint32_t layout, uint32_t world,
         .recv_bytes = none};
     /* As the library does where a host has more members than that. */
     if (world > PLAN_SINGLE_COPY_WORLD_MAX) r.single_copy_world = 0;
+    return r;
+}
+
+static const char *choice(enum plan_coll coll, uint32_t layout, uint32_t world,
+                          uint64_t size)
+{
+    struct plan_request r = request(coll, layout, world, size);
     return algorithm_row_of(&r)->algorithm->name;
+}
+
+/* The reasons for which an algorithm does not fit a collective, each once, with
+ * the first request that has it. */
+static void print_unfit(enum plan_coll coll, const struct algorithm *a)
+{
+    const char *known[8];
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < LAYOUTS * WORLDS * SIZES; k++) {
+        uint32_t layout = k / SIZES / WORLDS,
+                 world = worlds[k / SIZES % WORLDS];
+        uint64_t size = 8ull << k % SIZES;
+        struct plan_request r = request(coll, layout, world, size);
+        char text[16];
+        const char *why = a->unfit ? a->unfit(&r) : NULL;
+        uint32_t i = 0;
+        while (why && i < count && strcmp(known[i], why) != 0) i++;
+        if (!why || i < count || count == ARRAY_COUNT(known)) continue;
+        known[count++] = why;
+        printf("  %s %s: %s (%s, %u ranks, %s)\n", algorithm_coll_name(coll),
+               a->name, why, layouts[layout], world, size_text(size, text));
+    }
+}
+
+static void print_all_unfit(enum plan_coll coll)
+{
+    const struct algorithm *a;
+    for (uint32_t i = 0; (a = algorithm_by_number(i)) != NULL; i++)
+        if ((a->colls >> coll & 1) && !a->codes) print_unfit(coll, a);
 }
 
 static bool same_line(enum plan_coll coll, uint32_t layout, uint64_t a,
@@ -110,5 +146,8 @@ int bench_algorithms(void)
         for (uint32_t layout = 0; layout < LAYOUTS; layout++)
             print_grid(colls[i], layout);
     }
+    printf("\nWhat does not fit, so that a later row is taken, and why; the "
+           "first case of each:\n");
+    for (size_t i = 0; i < ARRAY_COUNT(colls); i++) print_all_unfit(colls[i]);
     return 0;
 }
