@@ -470,6 +470,7 @@ static void check_time(const struct sim *s, const struct sim_proc *p,
 bool averages_turn(struct sim *s, struct sim_proc *p)
 {
     if (!s->options.averages || p->fast.op) return false;
+    if (p->session->leaving) return false; /* it drops what it has not taken */
     uint32_t tag = sim_pick(s, TAGS);
     struct flight *f = flight_of(s, p, tag);
     if (f->call && f->call->phase == PARTIAL_DONE) {

@@ -785,6 +785,7 @@ collectives of too few (M14b)|elastic/session_launch.c|s/s->notified.world < s->
 too few by the view in force (M14b)|elastic/session_launch.c|s/s->notified.world < s->minimum/s->view->world < s->minimum/
 founders are fewer than the minimum (M14c)|master/master.c|s/^    if (m->alone .. m->minimum > m->quorum) m->quorum = m->minimum;//
 who waits is told again and again (M14d)|master/admission.c|s/^    m->waits = true;//
+who leaves is waited for (A1)|master/coverage.c|s/ \&\& !p->leaving \&\&$/ \&\&/
 a part of one holder is committed (A7)|master/coverage.c|s/holders > 0 && 2 . holders >= waiting/holders > 0/
 END without all parts (A8)|master/coverage.c|s/^        if (has_all(r, i))$/        if (true)/
 late callers open a round (A2)|master/coverage_call.c|s/^        if (c && !c->called && !c->out) return r;//
