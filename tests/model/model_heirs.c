@@ -129,7 +129,7 @@ void master_dies(struct model *m)
         }
         *g = next;
         m->waits |= will->used || m->drafts[i].used;
-        sure |= (will->used && !m->stale[i]) || m->drafts[i].used;
+        sure |= will->used && !m->stale[i];
     }
     for (uint32_t i = 0; i < m->process_end; i++)
         if (m->processes[i]) forget_process(m, m->processes[i]);

@@ -50,6 +50,7 @@ static const struct {
     {"masters", 1311358},  /* T1: one view, two sizes of the run */
     {"masters", 1175242}, /* F6: a refusal of a synchronization, in the model */
     {"masters", 1382020}, /* A1: who leaves takes no result any more */
+    {"masters", 1287683}, /* H5: the record may lack what all are ready for */
     {NULL, 2045140},      /* time for links of many connections */
     {"masters", 1023936}, /* F6a: a refusal and its verdict, and a death */
     {"masters", 1106152}, /* ... between them, or while they are told */
