@@ -482,6 +482,8 @@ bool averages_turn(struct sim *s, struct sim_proc *p)
         return false;
     }
     uint32_t rarely = p->uid % 4 == 3 && !s->healing ? 2000 : 100;
+    /* After the faults nobody is evicted for a program that is slow (A10). */
+    if (s->options.slow && s->healing) rarely /= SIM_SLOW;
     bool cut = p->session->master_lost && !session_waits_for_master(p->session);
     if (p->session->state != SESSION_MEMBER || cut ||
         p->program.stage == STAGE_LEAVING || sim_pick(s, rarely) > 0)

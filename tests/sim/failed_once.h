@@ -51,6 +51,7 @@ static const struct {
     {"masters", 1175242}, /* F6: a refusal of a synchronization, in the model */
     {"masters", 1382020}, /* A1: who leaves takes no result any more */
     {"masters", 1287683}, /* H5: the record may lack what all are ready for */
+    {"masters", 1221312}, /* A10: programs that are slower than they may be */
     {NULL, 2045140},      /* time for links of many connections */
     {"masters", 1023936}, /* F6a: a refusal and its verdict, and a death */
     {"masters", 1106152}, /* ... between them, or while they are told */

@@ -533,7 +533,8 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
         else if (what < 12)
             done = proc_accept(s, p);
         else
-            program = !p->idle && (!s->options.slow || sim_pick(s, 6) == 0);
+            program =
+                !p->idle && (!s->options.slow || sim_pick(s, SIM_SLOW) == 0);
     }
     if (program) {
         done = program_turn(s, p);

@@ -22,7 +22,8 @@ enum {
     SIM_ALGORITHMS_MAX = 32,
     SIM_PROCS_MAX = 32, /* slots; a slot is used by one process at a time */
     SIM_ALIVE_MAX = 16,
-    SIM_FEW = 7, /* live processes of most universes */
+    SIM_FEW = 7,  /* live processes of most universes */
+    SIM_SLOW = 6, /* in a slow one, programs have one turn of so many */
     SIM_CALLERS_MAX = 16,
     SIM_CONNS_MAX = 256,
     SIM_OPS_MAX = 4, /* concurrent operations of one step */
