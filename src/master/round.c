@@ -468,7 +468,7 @@ static bool decide(struct master *m, uint32_t group)
 {
     if (!may_install(m, group) || !succession_will(m, group)) return false;
     struct master_group *g = &m->groups[group];
-    g->decided = m->replicas.phase == REPLICAS_SERVES;
+    g->decided = m->succession.grace > 0;
     for (uint32_t i = 0; g->update && i < m->group_count; i++) {
         struct master_group *other = &m->groups[m->group_list[i]];
         if (other->update) other->decided = g->decided;

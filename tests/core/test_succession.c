@@ -13,10 +13,12 @@ static size_t journal_size;
 static struct wire_key secrets[MEMBERS]; /* by link of the first coordinator */
 static uint64_t term, answers;
 static bool silent; /* nothing is said */
+static bool full;   /* the disk */
 
 static bool on_remember(void *user, const struct master_memory *memory)
 {
     (void)user;
+    if (full) return false;
     assert_true(memory_size(memory) <= sizeof journal);
     journal_size = memory_encode(memory, journal, sizeof journal);
     return true;
@@ -311,6 +313,33 @@ static void test_a_synchronization_under_way_never_was(void **state)
     assert_false(master->records[0].used);
 }
 
+/* The disk refuses the record of a view, and a member of it is lost. The next
+ * record has the will of that view, whatever is written for: it is installed,
+ * and who has it in hand is taken over (J5). */
+static void test_a_refused_view_is_installed(void **state)
+{
+    (void)state;
+    step(MASTER_CLOSED, 2, NULL);
+    struct wire_msg flushed = {
+        .type = WIRE_FLUSHED, .round = master->round_last, .epoch = 1};
+    for (uint32_t i = 0; i < 2; i++) step(MASTER_RECEIVED, i, &flushed);
+    full = true;
+    all_are_ready();
+    said[0] = '\0';
+    step(MASTER_CLOSED, 0, NULL);
+    expect("");
+    full = false;
+    uint32_t round = master->round_last;
+    step(MASTER_TICK, 0, NULL);
+    expect("INSTALL to 1. FLUSH to 1. ");
+    next();
+    struct wire_msg m = resume_of(1);
+    m.round = round; /* it has not read INSTALL */
+    resume(1, &m);
+    expect("(takes over 2 members; waits for them for up to 0 s) "
+           "RESUMED to 1. INSTALL to 1. ");
+}
+
 /* Two numbers of the paper's table: keys 0, 1, .. 15, inputs of 0 and of 8
  * bytes 0, 1, ... */
 static void test_siphash(void **state)
@@ -360,6 +389,7 @@ int main(void)
         CASE(test_the_end_of_a_synchronization_is_repeated),
         CASE(test_who_has_the_state_is_known),
         CASE(test_a_synchronization_under_way_never_was),
+        CASE(test_a_refused_view_is_installed),
         cmocka_unit_test(test_siphash),
         CASE(test_damaged_wills),
     };

@@ -1,5 +1,5 @@
 /* model_master.c - who is a member, the votes, and what the master must have
- * done when it has handled an event. Rules M1 to M8, V1 to V5, R2 to R5, R8. */
+ * done when it has handled an event. Rules M1 to M8, V1 to V5, R2 to R4, R8. */
 #include "model_state.h"
 
 #include <string.h>
@@ -334,78 +334,6 @@ static void propose(struct model *m, struct group *g, struct process *p,
     p->asked_at = m->now;
 }
 
-/* Rule R5: everybody is ready, of all groups if it is an update. */
-static bool is_empty(const struct model *m, const struct group *g)
-{
-    for (uint32_t i = 0; i < m->process_end; i++) {
-        const struct process *p = m->processes[i];
-        if (!p || p->group != g->number) continue;
-        if (p->standing == MEMBER ||
-            (p->standing == REGISTERED &&
-             (m->founded ? p->id <= g->admitted : !p->joins)))
-            return false;
-    }
-    return true;
-}
-
-static bool may_install(const struct model *m, const struct group *g)
-{
-    bool all = g->flags & FOR_UPDATE && !m->installs;
-    for (uint32_t i = 0; i < GROUPS && all; i++) {
-        const struct group *other = &m->groups[i];
-        bool in = other->used && other->phase != OPEN && !is_empty(m, other);
-        if (in && (other->phase != PROPOSED || !(other->flags & FOR_UPDATE) ||
-                   other->unlinked || other->cause || !all_ready(m, other)))
-            return false;
-    }
-    return g->phase == PROPOSED && !g->unlinked && !g->cause && all_ready(m, g);
-}
-
-/* The view is in force. */
-static void installed(struct model *m, struct group *g)
-{
-    heirs_will(m, g);
-    for (uint32_t i = 0; i < m->process_end; i++) {
-        struct process *p = m->processes[i];
-        if (!p || p->group != g->number) continue;
-        if (p->standing == DEAD) p->standing = OUT;
-        if (!p->proposed) continue;
-        p->standing = MEMBER;
-        p->proposed = false;
-        if (g->flags & FOR_UPDATE) p->voted[UPDATE] = false;
-        if (g->flags & FOR_OPTIMIZE) p->voted[OPTIMIZE] = false;
-        g->cause |= p->leaving;
-        round_refuses(g, p);
-    }
-    g->view = g->next;
-    g->epoch = g->round;
-    g->phase = OPEN;
-    g->op_count = g->forced_count = g->fact_count = 0;
-    m->founded = true;
-    m->views++;
-    if (g->flags & FOR_UPDATE) g->admits = false;
-}
-
-static void install(struct model *m, struct group *g, struct process *p,
-                    const struct trace *t)
-{
-    if (!may_install(m, g))
-        REFUSE(m, "R5: INSTALL of round %u before all are ready", t->round);
-    if (!p->proposed || p->installed || t->round != g->round ||
-        t->flag != g->flags)
-        REFUSE(m, "R5: INSTALL of another view than the one proposed");
-    if (t->value != g->traits) REFUSE(m, "T4: traits %x", t->value);
-    round_judged(m, g, p);
-    m->installs = g->flags & FOR_UPDATE;
-    p->installed = true;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->process_end; i++) {
-        const struct process *q = m->processes[i];
-        count += q && q->group == g->number && q->proposed && q->installed;
-    }
-    if (count == g->next.count && !m->wrong) installed(m, g);
-}
-
 static void flush(struct model *m, struct group *g, struct process *p,
                   const struct trace *t)
 {
@@ -481,7 +409,7 @@ void master_gives(struct model *m, struct process *p, const struct trace *t)
         round_judges(m, g, p, t);
         return;
     case MESSAGE_INSTALL:
-        install(m, g, p, t);
+        round_installs(m, g, p, t);
         return;
     case MESSAGE_MOVES:
         p->undecided = false;
@@ -512,15 +440,17 @@ void master_loses(struct model *m, struct process *p)
         return;
     }
     p->inherits = false;
+    bool decided = g->decided && p->proposed; /* J5 */
     bool out = p->standing == DEAD || p->standing == OUT;
     if (out && p->resuming) return; /* of RESUME, which has not come */
     if (out) REFUSE(m, "M6: a connection ends twice");
-    if (member && p->leaving && find_id(&g->view, p->id) == g->view.count)
+    if (!decided && member && p->leaving &&
+        find_id(&g->view, p->id) == g->view.count)
         p->standing = OUT;
     else
-        p->standing = member ? DEAD : OUT;
+        p->standing = member || decided ? DEAD : OUT;
     if (p->standing == DEAD || p->proposed) g->cause = true;
-    p->proposed = false;
+    p->proposed = decided;
 }
 
 /* ---------------------------------------------------------------- settled */
@@ -539,13 +469,14 @@ static void settle_group(struct model *m, struct group *g)
         live += is_live(p, g);
         staying += is_live(p, g) && !p->leaving;
     }
-    if (live == 0 && g->cause) {
+    if (!m->no_disk) round_deserted(m, g);
+    if (live == 0 && g->cause && !g->decided) {
         no_view(m, g);
         g->cause = false;
         g->phase = OPEN;
         return;
     }
-    if (g->cause && flush_needed(m, g))
+    if (g->cause && !g->decided && flush_needed(m, g))
         REFUSE(m, "R1: the epoch is not closed");
     if (g->phase == OPEN || m->wrong) return;
     bool complete = round_complete(m, g);
@@ -557,6 +488,7 @@ static void settle_group(struct model *m, struct group *g)
     bool waits = m->no_disk && !flushes;
     if (all && !waits && (flushes || may_install(m, g)))
         REFUSE(m, "R5: all are ready, and the view is not installed");
+    if (m->no_disk) round_decided(m, g);
 }
 
 /* Everything that depends on more than one peer is decided at once. */

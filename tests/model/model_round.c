@@ -27,7 +27,7 @@ bool is_live(const struct process *p, const struct group *g)
 uint32_t live_ranks(struct model *m, const struct group *g)
 {
     uint32_t live = 0;
-    if (g->past) return g->lived;
+    if (g->past || g->decided) return g->lived;
     for (uint32_t i = 0; i < m->process_end; i++) {
         const struct process *p = m->processes[i];
         if (!is_live(p, g)) continue;
@@ -76,6 +76,10 @@ bool flush_needed(struct model *m, const struct group *g)
 
 void round_begins(struct model *m, struct group *g, const struct trace *t)
 {
+    round_deserted(m, g);
+    if (g->decided)
+        REFUSE(m, "J5: round %u will be installed, and another one begins",
+               g->round);
     if (t->round <= g->round)
         REFUSE(m, "R1: round %u after round %u", t->round, g->round);
     bool voted =

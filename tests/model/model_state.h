@@ -147,6 +147,7 @@ struct listed {
 struct group {
     bool used;
     bool past;      /* as it was when its view was installed, */
+    bool decided;   /* ... or will be, whoever is lost (J5), */
     uint32_t lived; /* with these ranks */
     uint32_t number, epoch, round, traits;
     struct ids view; /* in force; the dead included */
@@ -228,6 +229,14 @@ void master_settled(struct model *m);
 
 bool all_voted(const struct model *m, const struct group *g,
                enum trace_vote kind);
+
+/* model_install.c: the view that was proposed. */
+bool is_empty(const struct model *m, const struct group *g);
+bool may_install(const struct model *m, const struct group *g);
+void round_installs(struct model *m, struct group *g, struct process *p,
+                    const struct trace *t);
+void round_decided(struct model *m, struct group *g);
+void round_deserted(struct model *m, struct group *g);
 
 /* model_heirs.c: another master. */
 void master_dies(struct model *m);

@@ -50,6 +50,7 @@ static const struct {
     {"masters", 1311358},  /* T1: one view, two sizes of the run */
     {"masters", 1175242}, /* F6: a refusal of a synchronization, in the model */
     {"masters", 1382020}, /* A1: who leaves takes no result any more */
+    {"masters", 1369682}, /* J5: another record has a view that was refused */
     {"masters", 1287683}, /* H5: the record may lack what all are ready for */
     {"masters", 1221312}, /* A10: programs that are slower than they may be */
     {NULL, 2045140},      /* time for links of many connections */
