@@ -339,8 +339,9 @@ static void raise_numbers(struct session *s, const struct wire_msg *msg)
 {
     for (int i = 0; i < VOTE_KIND_COUNT; i++) {
         if (s->votes[i] == VOTE_WAITING) continue;
-        if (s->answered[i] != msg->view.answered[i])
-            s->answered_flag[i] = ANSWER_UNKNOWN;
+        /* The INSTALL of a will may be older than an answer. */
+        if (s->answered[i] >= msg->view.answered[i]) continue;
+        s->answered_flag[i] = ANSWER_UNKNOWN;
         s->answered[i] = msg->view.answered[i];
     }
     session_sync_raise(&s->sync_over, msg->view.synced);

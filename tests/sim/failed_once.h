@@ -52,6 +52,7 @@ static const struct {
     {"masters", 1382020}, /* A1: who leaves takes no result any more */
     {"masters", 1369682}, /* J5: another record has a view that was refused */
     {"masters", 1287683}, /* H5: the record may lack what all are ready for */
+    {"masters", 1513501}, /* H6: an INSTALL that is older than an answer */
     {"masters", 1221312}, /* A10: programs that are slower than they may be */
     {NULL, 2045140},      /* time for links of many connections */
     {"masters", 1023936}, /* F6a: a refusal and its verdict, and a death */
