@@ -28,6 +28,9 @@ struct memory_will {
     uint32_t size;
 };
 
+/* No memory has a higher term. */
+#define MEMORY_TERM_MAX (UINT64_MAX / 2)
+
 struct master_memory {
     uint32_t round;      /* no later one has been installed */
     uint64_t id;         /* of the last peer */
@@ -54,7 +57,8 @@ size_t memory_encode(const struct master_memory *memory, uint8_t *out,
 bool memory_decode(struct master_memory *memory, const uint8_t *in,
                    size_t size);
 
-/* Rule J4: past all numbers that may have been given since. */
-void memory_skip(struct master_memory *memory);
+/* Rule J4: past all numbers that may have been given since. False: none are
+ * left, and no memory has what would follow. */
+bool memory_skip(struct master_memory *memory);
 
 #endif

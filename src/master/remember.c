@@ -73,7 +73,7 @@ static bool is_odd(const struct master_memory *m)
         for (uint32_t k = 0; k < i; k++)
             if (m->records[i].number == m->records[k].number) return true;
     return m->round > UINT32_MAX / 2 || m->id > UINT64_MAX / 2 ||
-           m->stamp > UINT64_MAX / 2 || m->term > UINT64_MAX / 2;
+           m->stamp > UINT64_MAX / 2 || m->term > MEMORY_TERM_MAX;
 }
 
 bool memory_decode(struct master_memory *memory, const uint8_t *in, size_t size)
@@ -98,17 +98,18 @@ bool memory_keep(struct master *m)
     return replicas_hold(m, &memory);
 }
 
-void memory_skip(struct master_memory *memory)
+bool memory_skip(struct master_memory *memory)
 {
     memory->round += MEMORY_ROUNDS_SKIPPED;
     memory->id += MEMORY_IDS_SKIPPED;
     memory->stamp += MEMORY_IDS_SKIPPED;
+    return !is_odd(memory);
 }
 
 void memory_take(struct master *m, const struct master_memory *memory)
 {
     struct master_memory next = *memory;
-    memory_skip(&next);
+    (void)memory_skip(&next);
     m->round_last = next.round;
     m->id_last = next.id;
     m->key = memory->key;

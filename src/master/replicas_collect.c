@@ -48,10 +48,21 @@ static void send_claim(struct master *m, uint32_t count)
     if (count > 0) m->out.send(m->out.user, m->links, count, &msg);
 }
 
+/* It names a term that no coordinator can be above. */
+static bool is_last_term(const struct wire_msg *msg)
+{
+    return msg->type == WIRE_RESUME && (msg->resume.term >= MEMORY_TERM_MAX ||
+                                        msg->resume.claimed >= MEMORY_TERM_MAX);
+}
+
 static bool hold(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct replicas *k = &m->replicas;
     struct master_peer *p = &m->peers[link];
+    if (is_last_term(msg)) {
+        master_hang_up(m, link, "names a term that cannot be");
+        return true;
+    }
     if (!p->held) p->held = malloc(sizeof *p->held);
     if (!p->held) {
         master_hang_up(m, link, "no memory");
@@ -263,7 +274,7 @@ static void claim(struct master *m)
     struct master_memory memory;
     uint32_t count = 0;
     free(k->voters.ids);
-    bool good = replicas_read(k, &k->voters, &memory);
+    bool good = replicas_read(k, &k->voters, &memory) && memory_skip(&memory);
     if (good)
         drop_strangers(m, &memory.secret);
     else
@@ -287,7 +298,7 @@ static void renew(struct master *m)
     bool good = replicas_read(k, &voters, &memory);
     free(voters.ids);
     PCCL_ASSERT(good);
-    memory_skip(&memory); /* J4: the next one names other rounds, too */
+    (void)memory_skip(&memory); /* J4: the next one names other rounds, too */
     memory.term = k->claim;
     k->name.seq = k->found.seq;
     if (replicas_begin_record(m, &memory)) k->phase = REPLICAS_RENEWS;
@@ -319,6 +330,7 @@ static void take_over(struct master *m)
         replicas_tell(
             m, "the record that the members keep has views that cannot be");
         succession_give_up(m);
+        k->voters.count = 0; /* they are of no run (H11) */
     }
     release(m);
 }

@@ -208,6 +208,41 @@ static void test_terms(void **state)
     assert_non_null(strstr(said, "CLAIM 61 to 0. "));
 }
 
+/* No coordinator can be above those. */
+static void test_terms_have_an_end(void **state)
+{
+    (void)state;
+    next();
+    struct wire_msg m = resume_of(0);
+    m.resume.claimed = UINT64_MAX;
+    resume(0, &m);
+    expect("close 0: names a term that cannot be\n");
+    m = resume_of(1);
+    m.resume.term = MEMORY_TERM_MAX;
+    resume(1, &m);
+    expect("close 1: names a term that cannot be\n");
+}
+
+/* It could be read, and what this coordinator would remember could not. */
+static void test_a_record_that_none_follows(void **state)
+{
+    (void)state;
+    struct master_memory memory;
+    next();
+    size_t voters = sizeof(uint32_t);
+    assert_true(
+        memory_decode(&memory, record.bytes + voters, record.size - voters));
+    memory.round = UINT32_MAX / 2;
+    static uint8_t bytes[sizeof record.bytes];
+    size_t size = memory_encode(&memory, bytes, sizeof bytes);
+    assert_int_equal(size, record.size - voters);
+    memcpy(record.bytes + voters, bytes, size);
+    back(0);
+    said[0] = '\0';
+    give(0);
+    expect("EVICT to 0. close 0: sent a record that cannot be\n");
+}
+
 /* It has been claimed with this term, by this one or by another one, and says
  * so once. */
 static void test_who_has_confirmed_gets_a_higher_term(void **state)
@@ -339,6 +374,8 @@ int main(void)
         CASE(test_who_comes_later_is_claimed_too),
         CASE(test_a_later_record_is_asked_for),
         CASE(test_terms),
+        CASE(test_terms_have_an_end),
+        CASE(test_a_record_that_none_follows),
         CASE(test_who_has_confirmed_gets_a_higher_term),
         CASE(test_a_member_counts_once),
         CASE(test_voters),

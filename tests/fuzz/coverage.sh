@@ -20,26 +20,29 @@ done
 # shared state; the coordinator's words, and those to the coordinator; the
 # launcher; checkpoints.
 files='
-base/cursor.h base/wire.c base/wire_resume.c
+base/arguments.c base/cursor.h base/wire.c base/wire_resume.c
 link/channel.h link/conn.c link/conn_receive.c link/conn_send.c link/frame.c
 link/link.c link/links.c link/probe.c link/region.c link/unexpected.c
 ring/allreduce_single_copy.c ring/fast_path.c ring/op_done.c ring/op_frame.c
 ring/op_receive.c ring/op_send.c ring/result_cache.c ring/flush.c
 message/message.c message/message_receive.c message/message_rndv.c
 message/message_send.c
-elastic/session.c elastic/session_launch.c elastic/session_optimize.c
-elastic/session_resume.c elastic/session_samples.c elastic/session_sync.c elastic/session_verdict.c
-elastic/session_view.c elastic/session_waits.c
+elastic/session.c elastic/session_keep.c elastic/session_launch.c
+elastic/session_optimize.c elastic/session_resume.c elastic/session_samples.c
+elastic/session_sync.c elastic/session_verdict.c elastic/session_view.c
+elastic/session_waits.c
 elastic/state.c elastic/state_list.c elastic/state_plan.c elastic/view.c
 master/blocked.c master/crossed.c master/deadlock.c master/dispute.c
 master/dispute_text.c master/edges.c
-master/limits.c master/master.c master/round.c master/round_ops.c
+master/limits.c master/master.c master/replicas.c master/replicas_collect.c
+master/round.c master/round_ops.c
 master/round_view.c master/silence.c master/state_vote.c master/succession.c
 master/told.c master/master_status.c master/run_status.c
 master/run_status_json.c master/run_metrics.c master/stall.c
 master/stall_ask.c master/stall_text.c master/wait_graph.c master/http_gate.c
 launch/address.c launch/agent.c launch/agent_link.c launch/control.c
-launch/elf_needed.c launch/hosts.c master/master_client.c
+launch/elect_etcd.c launch/elect_http.c launch/elect_json.c
+launch/elect_place.c launch/elf_needed.c launch/hosts.c master/master_client.c
 launch/option_coordinator.c launch/option_env.c launch/option_open.c
 launch/option_places.c
 launch/option_table.c
@@ -47,7 +50,8 @@ launch/options.c launch/remote.c
 checkpoint/manifest_read.c checkpoint/snapshot_name.c
 master/journal_read.c master/remember.c
 base/secure.c base/secure_greeting.c base/secure_record.c base/secure_token.c
-base/run_key.c base/run_key_issuer.c base/wire_partial.c
+base/secure_token_text.c base/run_key.c base/run_key_issuer.c
+base/wire_partial.c master/master_open.c launch/allocation.c
 link/relay.c link/way.c master/relays.c launch/key.c
 elastic/partial.c elastic/partial_call.c elastic/partial_move.c elastic/offer.c elastic/prefetch.c
 elastic/session_offer.c elastic/session_partial.c
@@ -65,8 +69,8 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
-fuzzers='conn master wire frame text launch agent remote manifest journal secure token
-    key guest gate elf ask'
+fuzzers='conn master replicas wire frame text launch agent remote manifest journal secure token
+    key guest gate elect elf ask'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
