@@ -83,6 +83,12 @@ static uint64_t hash_of(const struct trace *t)
     for (uint32_t i = 0; i < t->id_count; i++) h = mix(h, t->ids[i]);
     for (uint32_t i = 0; i < t->added_count; i++) h = mix(h, t->added[i]);
     for (uint32_t i = 0; i < t->set_count; i++) h = mix(h, t->sets[i]);
+    h = mix(mix(h, t->size), t->part_count);
+    for (uint32_t i = 0; i < t->part_count; i++) {
+        const struct trace_part *x = &t->parts[i];
+        h = mix(mix(mix(h, x->begin), x->count), x->hash);
+        h = mix(h, (uint64_t)x->owner << 32 | x->contributors);
+    }
     return h;
 }
 
@@ -134,17 +140,27 @@ static struct process *take_process(struct model *m, const struct trace *t)
 
 static void dispatch(struct model *m, struct process *p, const struct trace *t)
 {
+    bool calls = t->kind == TRACE_TO_MASTER && t->message == MESSAGE_PARTIAL &&
+                 t->flag == SAYS_CALL;
+    if (p->call_due && !calls && t->kind != TRACE_AVERAGED)
+        REFUSE(m, "A2: a call of %llu is not said", (unsigned long long)p->id);
+    p->call_due = false;
     switch ((enum trace_kind)t->kind) {
     case TRACE_TO_MASTER:
         if (t->message == MESSAGE_MEASURED) probe_reported(m, p, t);
         member_sends(m, p, t);
+        if (t->message == MESSAGE_PARTIAL) caller_sends(m, p, t);
         if (t->message != MESSAGE_OTHER) goes(m, &p->up, t);
         return;
     case TRACE_AT_MASTER:
         if (m->unsettled) REFUSE(m, "an event at the master has no end");
         m->unsettled = true;
+        m->plain = t->message == MESSAGE_OTHER || t->message == MESSAGE_SAMPLES;
         if (t->message != MESSAGE_OTHER) comes(m, &p->up, t);
-        master_takes(m, p, t);
+        if (t->message == MESSAGE_PARTIAL && p->standing == MEMBER)
+            average_takes(m, p, t);
+        else
+            master_takes(m, p, t);
         if (t->message == MESSAGE_MEASURED) probe_ended(m, p, t);
         return;
     case TRACE_TO_PROCESS:
@@ -152,6 +168,8 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
         goes(m, &p->down, t);
         if (t->message == MESSAGE_PROBE)
             probe_ordered(m, p, t);
+        else if (t->message == MESSAGE_COVERAGE)
+            average_gives(m, p, t);
         else
             master_gives(m, p, t);
         return;
@@ -167,6 +185,7 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
         return;
     case TRACE_CLOSED:
         master_closes(m, p, t->flag);
+        m->plain = true; /* what follows from that may wait for the next one */
         return;
     case TRACE_MUTE:
         p->mute = true;
@@ -174,6 +193,10 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
         return;
     case TRACE_FRAME:
         call_hears(m, p, t);
+        return;
+    case TRACE_AVERAGE:
+    case TRACE_AVERAGED:
+        caller_program(m, p, t);
         return;
     default:
         member_program(m, p, t);
@@ -196,6 +219,8 @@ const char *model_take(struct model *m, const struct trace *t)
         m->no_disk = t->flag != 0;
         master_settled(m);
         if (!m->waits) probes_settled(m);
+        if (!m->plain && !m->waits) average_settled(m);
+        m->plain = false;
         return m->wrong;
     }
     if (t->kind == TRACE_DIES) {

@@ -1,4 +1,4 @@
-/* model.h - rules M, V, R, F, D, T, H and O2-O4 of src/master/PROTOCOL.md
+/* model.h - rules M, V, R, F, D, T, H, A and O2-O4 of src/master/PROTOCOL.md
  * again, written from their text alone, as a checker of traces.
  *
  * It keeps the state that the rules speak of, for the master and for each
@@ -7,7 +7,7 @@
  * but their hashes, no plan of any algorithm. model.c has the channels and the
  * dispatch, model_master.c the master, model_member.c the processes,
  * model_heirs.c the next master, model_calls.c the operations of all of them
- * together. */
+ * together, model_average.c and model_share.c the partial all-reduces. */
 #ifndef MODEL_H
 #define MODEL_H
 

@@ -36,8 +36,9 @@ void master_closes(struct model *m, struct process *p, uint32_t reason)
     case TOO_OLD: /* S10f */
         wrong = p->standing != REGISTERED || p->proposed;
         break;
-    case NO_PART: /* A10; the model knows no partial all-reduces */
-        wrong = p->standing != MEMBER;
+    case NO_PART: /* A10 */
+        wrong = p->standing != MEMBER || !average_evicts(m, p);
+        p->absent = false;
         break;
     case OTHER_REASON:
         break;

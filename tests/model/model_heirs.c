@@ -133,6 +133,7 @@ void master_dies(struct model *m)
     }
     for (uint32_t i = 0; i < m->process_end; i++)
         if (m->processes[i]) forget_process(m, m->processes[i]);
+    average_dies(m);
     memset(m->given, 0, sizeof m->given);
     m->founded = m->waits;
     m->perhaps = m->waits && !sure;

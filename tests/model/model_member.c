@@ -445,6 +445,7 @@ static void takes_install(struct model *m, struct process *p,
         if (a->any_scope) (void)drop_crossed(p, a->tag);
     }
     member_refused(p);
+    p->installs_due -= p->installs_due > 0;
     p->view = p->next;
     p->ring = p->next_ring;
     p->epoch = t->round;
@@ -537,6 +538,9 @@ void member_reads(struct model *m, struct process *p, const struct trace *t)
         return;
     case MESSAGE_EVICT:
         member_gone(p);
+        return;
+    case MESSAGE_COVERAGE:
+        caller_reads(p, t);
         return;
     default:
         return;

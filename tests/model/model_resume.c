@@ -66,6 +66,7 @@ void member_cut(struct process *p)
     p->master_lost = true;
     p->due = MESSAGE_OTHER;
     p->resuming = p->speaks = false;
+    caller_cut(p);
     if (p->outlives && (p->state == IN_VIEW || ready)) return; /* H2 */
     if (waits) member_gone(p);
 }
@@ -108,6 +109,8 @@ void member_resumed(struct model *m, struct process *p, const struct trace *t)
     p->term = t->digest;
     p->master_lost = false;
     p->speaks = true;
+    p->installs_due = 1 + (t->flag != 0); /* H8: after that of H7 */
+    p->call_last = 0;
     p->passing = p->verdicts;
     memset(p->again, 0, sizeof p->again);
 }

@@ -9,10 +9,15 @@
 enum {
     PROCESSES = 4096,
     GROUPS = 4,
-    WORLD = 32,  /* members of a view */
-    CALLS = 32,  /* operations under way at one process; listed in a round */
-    LOSSES = 64, /* pending ones */
-    WAITS = 64,  /* facts in BLOCKED of an epoch */
+    WORLD = 32,    /* members of a view */
+    CALLS = 32,    /* operations under way at one process; listed in a round */
+    LOSSES = 64,   /* pending ones */
+    WAITS = 64,    /* facts in BLOCKED of an epoch */
+    PARTIES = 64,  /* members of a partial all-reduce, and parts */
+    AVERAGES = 64, /* partial all-reduces that a master knows */
+    AVERAGES_KEPT = 2, /* decisions of a tag after which RELEASE comes (A9) */
+    TAGS_KEPT = 8,
+    SHARED_KEPT = 64, /* partial all-reduces whose ends are compared */
 };
 
 struct ids {
@@ -67,6 +72,47 @@ struct sequence {
     uint32_t next;
 };
 
+/* A partial all-reduce, as its master has it; sets are of places in it. */
+struct slice {
+    uint64_t begin, count, hash, claimed;
+    uint32_t owner;
+    bool folded, committed;
+    uint64_t set, holders, claims;
+};
+
+struct average {
+    uint32_t group, patience, count, slice_count;
+    enum { GATHERING, MOVING, SHARED, DISPUTED } state;
+    bool folds, reports, last;
+    uint64_t tag, number, arguments, elements;
+    int64_t opened, decided_at, deadline, gather;
+    uint64_t ids[PARTIES], weights[PARTIES];
+    int64_t called_at[PARTIES];
+    /* ended: END or REFUSE has come; well: END. owed: a REFUSE (A3). out: it
+     * has missed the round, and knows. */
+    uint64_t called, ended, well, failed, reported, owed, out;
+    struct planned {
+        uint64_t called, live;
+    } planned[PARTIES]; /* by the last PLAN to it */
+    struct slice slices[PARTIES];
+};
+
+/* One at a process. lost: it cannot end well (H8). */
+struct caller {
+    uint64_t tag, number, term, called;
+    bool under_way, sent, ended, refused, failing, released, folded;
+    bool lost, missed;
+    uint32_t self, part_count, owners[PARTIES];
+    uint64_t sets[PARTIES];
+};
+
+/* One that some have ended. */
+struct shared {
+    uint32_t group, part_count, count;
+    uint64_t tag, number, term, of[WORLD];
+    uint64_t sets[PARTIES], hashes[PARTIES];
+};
+
 enum standing { NOBODY, STRANGER, REGISTERED, MEMBER, DEAD, OUT, HEIR };
 
 struct queue { /* hashes of messages under way */
@@ -98,6 +144,14 @@ struct process {
     uint8_t told_value[VOTES];
     int64_t heard, asked_at;
     struct queue up, down;
+    /* Of partial all-reduces: */
+    uint32_t calls_heard;
+    bool owed_refusal, owed_release, absent;
+    uint64_t owed_tag, lapsed[TAGS_KEPT];
+    struct absence {
+        uint64_t tag;
+        uint32_t count;
+    } absences[TAGS_KEPT];
     /* As it is. */
     enum { NEW, JOINING, IN_VIEW, GONE } state;
     bool takes; /* the results of a batch */
@@ -129,6 +183,11 @@ struct process {
     struct trace_name asked[2 * CALLS]; /* by the QUERY to be answered */
     uint32_t asked_count;
     struct trace_name donates;
+    uint32_t call_last, installs_due; /* INSTALLs before the next CALL (H8) */
+    bool call_due;                    /* CALL is what it does next */
+    bool keeps; /* it may have parts of rounds that are over */
+    struct caller callers[TAGS_KEPT];
+    uint32_t caller_count;
 };
 
 /* An operation in the lists of a round; sets are of ranks. */
@@ -187,7 +246,8 @@ struct model {
     bool installs; /* an update, in this step */
     bool no_disk;  /* it has refused something (J1) */
     bool unsettled; /* this step has begun */
-    bool probes;    /* are ordered in it */
+    bool plain;  /* ... after which partial all-reduces need not be decided */
+    bool probes; /* are ordered in it */
     uint32_t views, results;
     struct group wills[GROUPS];  /* rule H3 */
     struct group drafts[GROUPS]; /* that the record may have instead */
@@ -208,6 +268,9 @@ struct model {
         struct ids ids;
     } scopes[1024];
     uint32_t scope_count;
+    struct average averages[AVERAGES]; /* in the order of their first calls */
+    uint32_t average_count, shared_next;
+    struct shared shared[SHARED_KEPT];
     const char *wrong;
     char text[240];
 };
@@ -286,6 +349,20 @@ void round_judges(struct model *m, struct group *g, struct process *p,
 void round_judged(struct model *m, struct group *g, const struct process *p);
 void round_refuses(const struct group *g, struct process *p);
 void round_blocked(struct group *g, uint32_t rank, const struct trace *t);
+
+/* model_average.c, model_share.c: partial all-reduces at the master. */
+void average_takes(struct model *m, struct process *p, const struct trace *t);
+void average_gives(struct model *m, struct process *p, const struct trace *t);
+void average_settled(struct model *m);
+void average_dies(struct model *m);
+/* Whether rule A10 evicts it. */
+bool average_evicts(struct model *m, const struct process *p);
+
+/* model_caller.c: and at a process. */
+void caller_sends(struct model *m, struct process *p, const struct trace *t);
+void caller_reads(struct process *p, const struct trace *t);
+void caller_cut(struct process *p);
+void caller_program(struct model *m, struct process *p, const struct trace *t);
 
 /* model_member.c: an event at a process. */
 void member_sends(struct model *m, struct process *p, const struct trace *t);

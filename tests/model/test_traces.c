@@ -62,6 +62,10 @@ static const struct {
      "V4: RUNNING and COMPLETE make no difference there"},
     {TRACE_TO_MASTER, MESSAGE_READY, 1u << REMOVED | 1u << PAIR_REMOVED,
      "R2: a round that begins again has forgotten it; it may not arrive"},
+    {TRACE_TO_MASTER, MESSAGE_PARTIAL, 1u << PAIR_CHANGED,
+     "A3: one who calls alone agrees with all"},
+    {TRACE_TO_PROCESS, MESSAGE_COVERAGE, 1u << PAIR_TWICE,
+     "A4: PLAN may come again, and says what it said"},
     {TRACE_TO_PROCESS, MESSAGE_EVICT,
      1u << TWICE | 1u << PAIR_REMOVED | 1u << PAIR_TWICE,
      "the connection ends with it, and that is what the process goes by"},
@@ -92,6 +96,7 @@ static void keep(const struct trace *t)
     k->ids = copy_of(t->ids, t->id_count * sizeof *t->ids);
     k->added = copy_of(t->added, t->added_count * sizeof *t->added);
     k->sets = copy_of(t->sets, t->set_count * sizeof *t->sets);
+    k->parts = copy_of(t->parts, t->part_count * sizeof *t->parts);
 }
 
 static void forget(void)
@@ -101,6 +106,7 @@ static void forget(void)
         free((void *)(uintptr_t)records[i].t.ids);
         free((void *)(uintptr_t)records[i].t.added);
         free((void *)(uintptr_t)records[i].t.sets);
+        free((void *)(uintptr_t)records[i].t.parts);
     }
     record_count = 0;
 }
@@ -140,6 +146,10 @@ static bool change(struct trace *t, struct trace_name *names)
     if (sent && t->message == MESSAGE_OTHER) return false;
     if (t->kind == TRACE_RESULT) {
         t->flag = t->flag == SUCCESS ? LOST_MEMBER : SUCCESS;
+    } else if (t->kind == TRACE_AVERAGED) {
+        t->flag = t->flag == SUCCESS ? BAD_USAGE : SUCCESS;
+    } else if (t->kind == TRACE_AVERAGE) {
+        return false;
     } else if (t->kind == TRACE_FRAME) {
         t->digest++;
     } else if (t->kind == TRACE_LAUNCH || t->kind == TRACE_VIEW ||
@@ -158,6 +168,15 @@ static bool change(struct trace *t, struct trace_name *names)
         t->flag = t->flag == UPDATE ? PENDING : UPDATE;
     } else if (sent && t->message == MESSAGE_ANSWER) {
         t->value ^= 1;
+    } else if (sent && t->message == MESSAGE_PARTIAL) {
+        if (t->flag == SAYS_CALL) t->digest++; /* A3 */
+        if (t->flag == SAYS_FOLDED) t->value++;
+        if (t->flag == SAYS_HOLDS) t->number++;
+    } else if (sent && t->message == MESSAGE_COVERAGE) {
+        if (t->flag == ORDER_REFUSE || t->flag == ORDER_END)
+            t->value ^= 1;
+        else
+            t->number++;
     } else if (sent && t->message == MESSAGE_RESUME) {
         t->epoch++;
     } else if (sent && t->message == MESSAGE_RESUMED) {
@@ -224,12 +243,19 @@ static bool is_last(size_t at, enum edit edit)
             if (n->kind == TRACE_RESULT && n->names[0].tag == t->names[0].tag)
                 return false;
             break;
+        case TRACE_AVERAGED:
+            if (n->kind == TRACE_AVERAGE && n->names[0].tag == t->names[0].tag)
+                return false;
+            break;
         case TRACE_ANSWER:
             if (n->kind == TRACE_TO_MASTER && n->message == MESSAGE_VOTE &&
                 n->flag == t->flag)
                 return false;
             break;
         case TRACE_TO_MASTER:
+            if (t->message == MESSAGE_PARTIAL && !pair && n->kind == t->kind)
+                return false;
+            if (t->message == MESSAGE_PARTIAL && !pair) break;
             if (t->message != MESSAGE_VOTE || !pair) return false;
             if (n->kind == TRACE_TO_PROCESS && n->message == MESSAGE_ANSWER)
                 return false;
@@ -238,7 +264,8 @@ static bool is_last(size_t at, enum edit edit)
             return false;
         }
     }
-    return edit == REMOVED || (pair && t->message == MESSAGE_VOTE);
+    bool partial = t->message == MESSAGE_PARTIAL && edit == CHANGED;
+    return edit == REMOVED || partial || (pair && t->message == MESSAGE_VOTE);
 }
 
 static bool is_allowed(const struct trace *t, enum edit edit)
@@ -356,6 +383,14 @@ int main(void)
          .groups = 1,
          .minimum = 2,
          .crash = 900,
+         .join = 300,
+         .steps = 5000},
+        {.procs = 3,
+         .quorum = 3,
+         .groups = 1,
+         .averages = true,
+         .crash = 600,
+         .leave = 300,
          .join = 300,
          .steps = 5000},
     };

@@ -28,6 +28,8 @@ enum trace_kind {
     TRACE_FRAME,      /* a frame of an operation has arrived as a whole */
     TRACE_OVER,       /* a process ends, or is killed */
     TRACE_DIES,       /* the master; another one takes its place */
+    TRACE_AVERAGE,    /* the program begins a partial all-reduce */
+    TRACE_AVERAGED,   /* ... and takes its result */
     TRACE_END,        /* of the universe */
     TRACE_KIND_COUNT,
 };
@@ -60,6 +62,9 @@ enum trace_message {
     MESSAGE_MEASURED, /* a probe */
     MESSAGE_RESUME,
     MESSAGE_RESUMED,
+    MESSAGE_PARTIAL,  /* flag: enum trace_word */
+    MESSAGE_COVERAGE, /* flag: enum trace_order */
+    MESSAGE_SAMPLES,
     MESSAGE_COUNT,
 };
 
@@ -99,6 +104,16 @@ enum trace_reason {
     TOO_OLD,
     OTHER_REASON
 };
+enum trace_word { SAYS_CALL, SAYS_FOLDED, SAYS_HOLDS, SAYS_FAILED };
+enum trace_order {
+    ORDER_PLAN,
+    ORDER_FOLD,
+    ORDER_REPORT,
+    ORDER_FETCH,
+    ORDER_END,
+    ORDER_RELEASE,
+    ORDER_REFUSE,
+};
 /* PROPOSE, INSTALL. */
 enum { WITH_RING = 1, FOR_UPDATE = 2, FOR_OPTIMIZE = 4 };
 
@@ -107,6 +122,12 @@ struct trace_name {
     uint32_t seq;
     uint8_t state; /* enum trace_state, or trace_verdict in VERDICT */
     uint8_t donor;
+};
+
+/* A part of a partial all-reduce. */
+struct trace_part {
+    uint64_t begin, count, hash;
+    uint32_t owner, contributors;
 };
 
 /* The fields that a kind of event or message does not name are 0. Lists are
@@ -146,6 +167,21 @@ struct trace {
     const uint64_t *added;
     uint32_t set_count;   /* FLUSHED, REPLY with round 0: scopes, as bits */
     const uint64_t *sets; /* over the ranks of the view */
+    /* Partial all-reduces. names[0] has the tag, `number` that of the round,
+     * sets are of its members.
+     * PARTIAL, CALL: round, the number of the call; digest, of the arguments;
+     * ids: elements, the deadline and the time to gather in ms, rounds of A10,
+     * the bits of the weight. FOLDED: value, the part; digest, of its result;
+     * sets, contributors. HOLDS: ids, alternately a part and its digest.
+     * COVERAGE, PLAN: ids, alternately a member and its weight or 0; size, the
+     * place of the receiver; sets, who is gone. FETCH: sets, who has each part.
+     * END, and AVERAGED: sets, the contributors of each; value, 1: the receiver
+     * is one, 2: RELEASE at once. REFUSE: value, why.
+     * AVERAGED: flag, enum trace_outcome.
+     * SAMPLES: number, the step; digest, samples; ids, the target; from the
+     * master: value, members; flag, it is reached. */
+    uint32_t part_count;
+    const struct trace_part *parts;
 };
 
 #endif

@@ -5,6 +5,8 @@
  * others, and every contribution; it computes each part anew. Rules A. */
 #include "averages.h"
 
+#include "witness.h"
+
 #include "../../include/pccl.h"
 
 #include <stdio.h>
@@ -12,7 +14,7 @@
 #include <string.h>
 
 enum {
-    TAGS = 2,
+    AVERAGE_TAGS = 2,
     ELEMENTS_MAX = 300,
     INPUTS_MAX = 20000, /* of a universe; then nobody calls any more */
     MAPS_MAX = 8000,
@@ -55,7 +57,7 @@ static struct input inputs[INPUTS_MAX];
 static uint32_t input_count;
 static struct map maps[MAPS_MAX];
 static uint32_t map_count;
-static struct flight flights[SIM_PROCS_MAX][TAGS];
+static struct flight flights[SIM_PROCS_MAX][AVERAGE_TAGS];
 
 void averages_begin(void)
 {
@@ -151,6 +153,7 @@ static void begin(struct sim *s, struct sim_proc *p, uint32_t tag)
         .evict_after = evicts ? 2 + s->seed % 2 : 0,
         .send = f->send + GUARD,
         .recv = f->recv + GUARD};
+    witness_average(p, r.tag);
     int result = session_partial(p->session, &r, &f->call);
     SIM_TRACE(s, "process %u (id %llu) averages, tag %u nth %u: %d", p->uid,
               (unsigned long long)x->id, tag, x->nth, result);
@@ -159,6 +162,7 @@ static void begin(struct sim *s, struct sim_proc *p, uint32_t tag)
         f->began = s->now;
         return;
     }
+    witness_averaged(p, r.tag, result, NULL, NULL);
     SIM_CHECK(s,
               result == pcclMasterConnectionFailed ||
                   (result == pcclInternalError && s->options.scarce),
@@ -171,7 +175,7 @@ static void begin(struct sim *s, struct sim_proc *p, uint32_t tag)
 static void note_numbers(const struct sim *s)
 {
     for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
-        for (uint32_t tag = 0; tag < TAGS; tag++) {
+        for (uint32_t tag = 0; tag < AVERAGE_TAGS; tag++) {
             const struct flight *f = &flights[i][tag];
             if (f->call) inputs[f->input].number = f->call->number;
         }
@@ -182,7 +186,7 @@ void averages_end(struct sim_proc *p)
 {
     struct sim *s = p->sim;
     note_numbers(s);
-    for (uint32_t tag = 0; tag < TAGS; tag++) {
+    for (uint32_t tag = 0; tag < AVERAGE_TAGS; tag++) {
         free_flight(flight_of(s, p, tag));
         *flight_of(s, p, tag) = (struct flight){0};
     }
@@ -431,6 +435,7 @@ static void end(struct sim *s, struct sim_proc *p, uint32_t tag)
     const char *text;
     int result = session_partial_result(p->session, c, &text);
     note_numbers(s);
+    witness_averaged(p, c->r.tag, result, c, f->recv + GUARD);
     SIM_TRACE(s, "process %u (id %llu) has averaged, tag %u round %llu: %d %s",
               p->uid, (unsigned long long)p->session->id, tag,
               (unsigned long long)c->number, result, text);
@@ -471,7 +476,7 @@ bool averages_turn(struct sim *s, struct sim_proc *p)
 {
     if (!s->options.averages || p->fast.op) return false;
     if (p->session->leaving) return false; /* it drops what it has not taken */
-    uint32_t tag = sim_pick(s, TAGS);
+    uint32_t tag = sim_pick(s, AVERAGE_TAGS);
     struct flight *f = flight_of(s, p, tag);
     if (f->call && f->call->phase == PARTIAL_DONE) {
         end(s, p, tag);
@@ -496,7 +501,7 @@ bool averages_delivered(const struct sim *s)
 {
     if (!s->options.averages || input_count == INPUTS_MAX) return true;
     for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
-        for (uint32_t tag = 0; tag < TAGS; tag++)
+        for (uint32_t tag = 0; tag < AVERAGE_TAGS; tag++)
             if (flights[i][tag].healed == 0) return false;
     }
     return true;

@@ -51,7 +51,7 @@ static void refused(struct sim *s, const char *why)
     s->witness->model = NULL;
 }
 
-static void tell(struct sim *s, struct trace *t)
+void witness_tell(struct sim *s, struct trace *t)
 {
     t->time = sim_master_now(s); /* by which limits are kept */
     if (witness_tap) {
@@ -65,7 +65,7 @@ void witness_end(struct sim *s)
 {
     struct trace end = {.kind = TRACE_END};
     if (!s->witness) return;
-    tell(s, &end);
+    witness_tell(s, &end);
     if (!witness_tap && s->witness->model)
         refused(s, model_end(s->witness->model));
 }
@@ -127,7 +127,8 @@ static const uint8_t types[WIRE_TYPE_COUNT] = {
     [WIRE_VERDICT] = MESSAGE_VERDICT,   [WIRE_INSTALL] = MESSAGE_INSTALL,
     [WIRE_STATE] = MESSAGE_SYNCED,      [WIRE_PROBE] = MESSAGE_PROBE,
     [WIRE_MEASURED] = MESSAGE_MEASURED, [WIRE_RESUME] = MESSAGE_RESUME,
-    [WIRE_RESUMED] = MESSAGE_RESUMED};
+    [WIRE_RESUMED] = MESSAGE_RESUMED,   [WIRE_PARTIAL] = MESSAGE_PARTIAL,
+    [WIRE_COVERAGE] = MESSAGE_COVERAGE};
 
 static void write_fields(struct written *w, const struct wire_msg *m)
 {
@@ -181,6 +182,11 @@ static void write_fields(struct written *w, const struct wire_msg *m)
     case WIRE_PROPOSE:
         t->flag = view_flags(m);
         return;
+    case WIRE_PARTIAL:
+    case WIRE_COVERAGE:
+        write_name(w, 0, m->partial.tag, 0);
+        witness_partial(t, m);
+        return;
     case WIRE_PROBE:
         t->number = m->probe.peer;
         t->flag = m->probe.takes;
@@ -229,7 +235,7 @@ static void message(struct sim *s, enum trace_kind kind, uint32_t uid,
         if (m->type != WIRE_STATE) write_lists(&w, m);
         write_fields(&w, m);
     }
-    tell(s, &w.t);
+    witness_tell(s, &w.t);
 }
 
 void witness_accept(struct sim *s, uint32_t link, uint32_t uid)
@@ -279,7 +285,7 @@ static void event(struct sim *s, enum trace_kind kind, uint32_t uid,
 {
     struct trace t = {.kind = (uint8_t)kind, .process = uid, .flag = flag};
     bool known = uid > 0 || kind == TRACE_SETTLED || kind == TRACE_DIES;
-    if (s->witness && known) tell(s, &t);
+    if (s->witness && known) witness_tell(s, &t);
 }
 
 void witness_dies(struct sim *s)
@@ -345,7 +351,7 @@ static uint8_t call_kind(uint32_t coll)
     }
 }
 
-static uint32_t outcome_of(int result)
+uint32_t witness_outcome(int result)
 {
     switch (result) {
     case pcclSuccess:
@@ -383,7 +389,7 @@ void witness_told(const struct sim_proc *p)
     struct trace t = {.kind = TRACE_TOLD};
     if (!p->sim->witness) return;
     write_told(p, &t);
-    tell(p->sim, &t);
+    witness_tell(p->sim, &t);
 }
 
 void witness_launch(const struct sim_proc *p, const struct sim_op *o)
@@ -405,7 +411,7 @@ void witness_launch(const struct sim_proc *p, const struct sim_op *o)
         t.round =
             (uint32_t)(view_find(p->session->view, spec->ids[spec->root]));
     write_told(p, &t);
-    tell(p->sim, &t);
+    witness_tell(p->sim, &t);
 }
 
 void witness_result(const struct sim_proc *p, const struct sim_op *o,
@@ -414,7 +420,7 @@ void witness_result(const struct sim_proc *p, const struct sim_op *o,
     if (!p->sim->witness) return;
     struct trace_name name = {.tag = o->spec.tag};
     struct trace t = {.kind = TRACE_RESULT,
-                      .flag = outcome_of(o->result),
+                      .flag = witness_outcome(o->result),
                       .joins = fast,
                       .names = &name,
                       .name_count = 1};
@@ -422,7 +428,7 @@ void witness_result(const struct sim_proc *p, const struct sim_op *o,
     t.value = contributors;
     if (o->result == pcclSuccess)
         t.number = sim_hash(o->recv + SIM_GUARD, o->recv_size);
-    tell(p->sim, &t);
+    witness_tell(p->sim, &t);
 }
 
 void witness_answer(const struct sim_proc *p, enum vote_kind kind,
@@ -432,7 +438,7 @@ void witness_answer(const struct sim_proc *p, enum vote_kind kind,
         .kind = TRACE_ANSWER, .flag = (uint32_t)kind, .number = flag};
     if (!p->sim->witness) return;
     write_told(p, &t);
-    tell(p->sim, &t);
+    witness_tell(p->sim, &t);
 }
 
 void witness_view(const struct sim_proc *p)
@@ -443,7 +449,7 @@ void witness_view(const struct sim_proc *p)
                       .epoch = v->epoch,
                       .ids = v->ids,
                       .id_count = v->size};
-    if (p->sim->witness) tell(p->sim, &t);
+    if (p->sim->witness) witness_tell(p->sim, &t);
 }
 
 /* ---------------------------------------------------------------- frames */
@@ -461,7 +467,7 @@ static bool frame_came(void *user, struct conn *c)
                       .digest = f->digest,
                       .names = &name,
                       .name_count = 1};
-    tell(p->sim, &t);
+    witness_tell(p->sim, &t);
     return !own->handler.end || own->handler.end(own->user, c);
 }
 
@@ -476,7 +482,7 @@ void witness_fast(const struct sim_proc *p, uint64_t from)
                       .digest = f->digest,
                       .names = &name,
                       .name_count = 1};
-    if (p->sim->witness) tell(p->sim, &t);
+    if (p->sim->witness) witness_tell(p->sim, &t);
 }
 
 static bool frame_begins(void *user, struct conn *c)

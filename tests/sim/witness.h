@@ -13,6 +13,17 @@ void witness_free(struct sim *s); /* what follows is no event */
 /* What follows is no behaviour that the rules of the model describe. */
 void witness_leaves(struct sim *s);
 
+void witness_tell(struct sim *s, struct trace *t);
+uint32_t witness_outcome(int result);
+
+/* witness_average.c: the fields of PARTIAL or COVERAGE; lists are valid until
+ * the next call. */
+void witness_partial(struct trace *t, const struct wire_msg *m);
+void witness_average(const struct sim_proc *p, uint64_t tag);
+/* With its result, and the bytes in it if that is success. */
+void witness_averaged(const struct sim_proc *p, uint64_t tag, int result,
+                      const struct partial_call *c, const uint8_t *out);
+
 /* Where the records go instead of the model; NULL: to the model. */
 extern void (*witness_tap)(const struct trace *t);
 /* Not NULL: a refusal is noted here, and the universe goes on without the
