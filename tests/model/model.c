@@ -159,6 +159,8 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
         if (t->message != MESSAGE_OTHER) comes(m, &p->up, t);
         if (t->message == MESSAGE_PARTIAL && p->standing == MEMBER)
             average_takes(m, p, t);
+        else if (t->message == MESSAGE_SAMPLES && p->standing == MEMBER)
+            samples_reported(m, p, t);
         else
             master_takes(m, p, t);
         if (t->message == MESSAGE_MEASURED) probe_ended(m, p, t);
@@ -170,6 +172,8 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
             probe_ordered(m, p, t);
         else if (t->message == MESSAGE_COVERAGE)
             average_gives(m, p, t);
+        else if (t->message == MESSAGE_SAMPLES)
+            samples_told(m, p, t);
         else
             master_gives(m, p, t);
         return;
@@ -219,6 +223,7 @@ const char *model_take(struct model *m, const struct trace *t)
         m->no_disk = t->flag != 0;
         master_settled(m);
         if (!m->waits) probes_settled(m);
+        samples_settled(m);
         if (!m->plain && !m->waits) average_settled(m);
         m->plain = false;
         return m->wrong;

@@ -144,6 +144,8 @@ struct process {
     uint8_t told_value[VOTES];
     int64_t heard, asked_at;
     struct queue up, down;
+    bool reports, samples_told; /* told: in this step */
+    uint64_t step, samples, target;
     /* Of partial all-reduces: */
     uint32_t calls_heard;
     bool owed_refusal, owed_release, absent;
@@ -203,7 +205,16 @@ struct listed {
     uint64_t donor, hash;
 };
 
+/* Of a step (G2). */
+struct sum {
+    uint64_t step, samples, target;
+    uint32_t members;
+};
+
 struct group {
+    struct sum sum;
+    bool reached, telling; /* reached: this step; telling: in this event */
+    uint64_t reached_step;
     bool used;
     bool past;      /* as it was when its view was installed, */
     bool decided;   /* ... or will be, whoever is lost (J5), */
@@ -349,6 +360,12 @@ void round_judges(struct model *m, struct group *g, struct process *p,
 void round_judged(struct model *m, struct group *g, const struct process *p);
 void round_refuses(const struct group *g, struct process *p);
 void round_blocked(struct group *g, uint32_t rank, const struct trace *t);
+
+/* model_samples.c: the samples of a step, at the master. */
+void samples_reported(struct model *m, struct process *p,
+                      const struct trace *t);
+void samples_told(struct model *m, struct process *p, const struct trace *t);
+void samples_settled(struct model *m);
 
 /* model_average.c, model_share.c: partial all-reduces at the master. */
 void average_takes(struct model *m, struct process *p, const struct trace *t);

@@ -62,8 +62,18 @@ static const struct {
      "V4: RUNNING and COMPLETE make no difference there"},
     {TRACE_TO_MASTER, MESSAGE_READY, 1u << REMOVED | 1u << PAIR_REMOVED,
      "R2: a round that begins again has forgotten it; it may not arrive"},
-    {TRACE_TO_MASTER, MESSAGE_PARTIAL, 1u << PAIR_CHANGED,
-     "A3: one who calls alone agrees with all"},
+    {TRACE_TO_MASTER, MESSAGE_PARTIAL,
+     1u << PAIR_CHANGED | 1u << TWICE | 1u << PAIR_REMOVED,
+     "A3: one who calls alone agrees with all; A7: who holds a part may say so "
+     "again, and what others hold may be enough"},
+    {TRACE_TO_MASTER, MESSAGE_SAMPLES,
+     1u << TWICE | 1u << PAIR_REMOVED | 1u << PAIR_CHANGED,
+     "G1: the next report replaces it, before the sum is told"},
+    {TRACE_TO_PROCESS, MESSAGE_SAMPLES,
+     1u << TWICE | 1u << PAIR_REMOVED | 1u << PAIR_TWICE,
+     "G4: a sum is told at the tick, and may be told again"},
+    {TRACE_TO_PROCESS, MESSAGE_WELCOME, 1u << PAIR_CHANGED,
+     "a newcomer that is not proposed says its id to nobody"},
     {TRACE_TO_PROCESS, MESSAGE_COVERAGE, 1u << PAIR_TWICE,
      "A4: PLAN may come again, and says what it said"},
     {TRACE_TO_PROCESS, MESSAGE_EVICT,
@@ -172,6 +182,8 @@ static bool change(struct trace *t, struct trace_name *names)
         if (t->flag == SAYS_CALL) t->digest++; /* A3 */
         if (t->flag == SAYS_FOLDED) t->value++;
         if (t->flag == SAYS_HOLDS) t->number++;
+    } else if (sent && t->message == MESSAGE_SAMPLES) {
+        t->digest++; /* G2 */
     } else if (sent && t->message == MESSAGE_COVERAGE) {
         if (t->flag == ORDER_REFUSE || t->flag == ORDER_END)
             t->value ^= 1;
@@ -383,6 +395,13 @@ int main(void)
          .groups = 1,
          .minimum = 2,
          .crash = 900,
+         .join = 300,
+         .steps = 5000},
+        {.procs = 3,
+         .quorum = 3,
+         .groups = 1,
+         .counts = true,
+         .crash = 600,
          .join = 300,
          .steps = 5000},
         {.procs = 3,

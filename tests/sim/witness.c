@@ -128,7 +128,7 @@ static const uint8_t types[WIRE_TYPE_COUNT] = {
     [WIRE_STATE] = MESSAGE_SYNCED,      [WIRE_PROBE] = MESSAGE_PROBE,
     [WIRE_MEASURED] = MESSAGE_MEASURED, [WIRE_RESUME] = MESSAGE_RESUME,
     [WIRE_RESUMED] = MESSAGE_RESUMED,   [WIRE_PARTIAL] = MESSAGE_PARTIAL,
-    [WIRE_COVERAGE] = MESSAGE_COVERAGE};
+    [WIRE_COVERAGE] = MESSAGE_COVERAGE, [WIRE_SAMPLES] = MESSAGE_SAMPLES};
 
 static void write_fields(struct written *w, const struct wire_msg *m)
 {
@@ -186,6 +186,9 @@ static void write_fields(struct written *w, const struct wire_msg *m)
     case WIRE_COVERAGE:
         write_name(w, 0, m->partial.tag, 0);
         witness_partial(t, m);
+        return;
+    case WIRE_SAMPLES:
+        witness_samples(t, m);
         return;
     case WIRE_PROBE:
         t->number = m->probe.peer;

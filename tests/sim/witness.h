@@ -19,6 +19,7 @@ uint32_t witness_outcome(int result);
 /* witness_average.c: the fields of PARTIAL or COVERAGE; lists are valid until
  * the next call. */
 void witness_partial(struct trace *t, const struct wire_msg *m);
+void witness_samples(struct trace *t, const struct wire_msg *m);
 void witness_average(const struct sim_proc *p, uint64_t tag);
 /* With its result, and the bytes in it if that is success. */
 void witness_averaged(const struct sim_proc *p, uint64_t tag, int result,

@@ -1,5 +1,5 @@
-/* witness_average.c - what the model is told of partial all-reduces. See
- * witness.h. */
+/* witness_average.c - what the model is told of partial all-reduces, and of the
+ * samples of a step. See witness.h. */
 #include "witness.h"
 
 #include "../../include/pccl.h"
@@ -57,6 +57,16 @@ void witness_partial(struct trace *t, const struct wire_msg *m)
                                        .owner = x->owner,
                                        .contributors = x->contributors};
     }
+}
+
+void witness_samples(struct trace *t, const struct wire_msg *m)
+{
+    t->number = m->samples.step;
+    t->digest = m->samples.count;
+    t->ids = &m->samples.target;
+    t->id_count = 1;
+    t->value = m->samples.members;
+    t->flag = m->samples.reached;
 }
 
 void witness_average(const struct sim_proc *p, uint64_t tag)
