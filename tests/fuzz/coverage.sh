@@ -41,8 +41,8 @@ master/told.c master/master_status.c master/run_status.c
 master/run_status_json.c master/run_metrics.c master/stall.c
 master/stall_ask.c master/stall_text.c master/wait_graph.c master/http_gate.c
 launch/address.c launch/agent.c launch/agent_link.c launch/control.c
-launch/elect_etcd.c launch/elect_http.c launch/elect_json.c
-launch/elect_place.c launch/elf_needed.c launch/hosts.c master/master_client.c
+launch/elect_etcd.c launch/elect_json.c launch/elf_needed.c launch/hosts.c
+master/master_client.c
 launch/option_coordinator.c launch/option_env.c launch/option_open.c
 launch/option_places.c
 launch/option_table.c
@@ -51,7 +51,7 @@ checkpoint/manifest_read.c checkpoint/snapshot_name.c
 master/journal_read.c master/remember.c
 base/secure.c base/secure_greeting.c base/secure_record.c base/secure_token.c
 base/secure_token_text.c base/run_key.c base/run_key_issuer.c
-base/wire_partial.c master/master_open.c launch/allocation.c
+base/wire_partial.c
 link/relay.c link/way.c master/relays.c launch/key.c
 elastic/partial.c elastic/partial_call.c elastic/partial_move.c elastic/offer.c elastic/prefetch.c
 elastic/session_offer.c elastic/session_partial.c

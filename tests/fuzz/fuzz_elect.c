@@ -54,7 +54,10 @@ static void read_place(const char *text)
         assert_plain(place.endpoints[i], ENDPOINT_SIZE);
     assert_plain(place.name, sizeof place.name);
     bool fits = etcd_ask_campaign(body, place.name, "127.0.0.1:1", INT64_MAX);
+    fits = fits && etcd_ask_key(body, place.name) &&
+           etcd_ask_grant(body, UINT64_MAX) && etcd_ask_lease(body, INT64_MAX);
     assert(fits);
+    (void)etcd_ask_login(body, place.name, text); /* both are quoted */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
