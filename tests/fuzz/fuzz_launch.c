@@ -6,6 +6,7 @@
 #include "../../src/base/env.h"
 #include "../../src/launch/address.h"
 #include "../../src/launch/agent_link.h"
+#include "../../src/launch/allocation.h"
 #include "../../src/launch/hosts.h"
 #include "../../src/launch/options.h"
 
@@ -76,6 +77,7 @@ static void texts(const uint8_t *in, size_t size)
     judge(&list, hosts_parse_file(&list, text, error, sizeof error));
     judge(&list, hosts_parse_ranks(&list, text, error, sizeof error));
     judge(&list, hosts_parse_slurm(&list, text, NULL, error, sizeof error));
+    judge(&list, hosts_parse_pairs(&list, text, error, sizeof error));
     judge(&list, hosts_parse_slurm(&list, "a[1-3]", text, error, sizeof error));
     address(text);
     free(text);
