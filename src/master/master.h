@@ -238,20 +238,17 @@ struct master_group {
     uint64_t admitted; /* ... and takes newcomers up to this id (M3) */
     pccl_ns update_at; /* ... which began at this time */
     bool optimize; /* it answers VOTE_OPTIMIZE; set from the vote to INSTALL */
-    /* Proposed; small: all pairs, if it can. */
-    bool ring, mesh, tree, grid, small;
+    bool ring, mesh, tree, grid, small; /* small: all pairs, if it can */
     bool unlinked; /* a link of the proposal could not be made */
     bool survey;   /* the proposal tries more links than it needs (R4d) */
     bool surveyed; /* ... and has, and some could not be made */
     uint32_t survey_size;
     uint32_t spared; /* proposals in a row that late members repeated (R4f) */
     enum group_phase phase;
-    bool
-        decided; /* PROPOSED: this view will be installed, come what may (J5) */
-    uint32_t number;   /* the peers' peer_group */
-    uint32_t epoch;    /* of the current view; 0 before the first */
-    uint32_t round;    /* the last round */
-    uint32_t measured; /* round for which these were measured: */
+    bool decided;    /* PROPOSED: will be installed, come what may (J5) */
+    uint32_t number; /* the peers' peer_group */
+    uint32_t epoch;  /* of the current view; 0 before the first */
+    uint32_t round, measured; /* the last one; that in which these were: */
     uint32_t world, groups, largest; /* peers, groups, largest, of the run */
     uint32_t traits;   /* of the members that flushed in it (rule T4) */
     pccl_ns broken_at; /* time of the round's cause, for reports */
@@ -335,8 +332,7 @@ struct master {
         pccl_ns at;                      /* it was last seen */
     } warned[MASTER_WARNED_MAX];         /* noted, and not over */
     uint32_t quorum, minimum, peers_max; /* as configured */
-    /* Worlds of that size link all pairs; of a tree. 0: as usual. */
-    uint32_t mesh_max, tree_width;
+    uint32_t mesh_max, tree_width; /* of a world, of a tree; 0: as usual */
     uint32_t round_last;
     uint64_t id_last;
     struct wire_key key;
