@@ -419,9 +419,9 @@ ring of a larger world (O5)|master/optimize.c|s/if (asked != count) return false
 ring of other members (O6)|master/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//
 better ring forgotten (O6)|master/admission.c|s/ || optimize_has_better(m, m->group_list\[i\])//
 probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_close_unwanted(s->links);//
-hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
-networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
-crossed votes are refused amid a round (V5)|master/votes.c|s/if (!admission_all_open(m)) return;//
+crossed votes are refused amid a round (V5)|master/votes.c|s/!admission_all_open(m) || //
+more members than descriptors (M1b)|master/master.c|s/known >= m->peers_max/known >= PEERS_MAX/
+joins what it has no descriptors for (R3j)|elastic/session_view.c|s/if (have >= need || s->state/if (have < need || s->state/
 hosts are not kept together (O8)|master/optimize.c|s/if (host) behind = \*host;//
 networks are not kept together (O8)|master/optimize.c|s/if (network \&\& behind == 0) behind = \*network;//
 crossed votes wait (V5)|master/master.c|s/^    votes_refuse_crossed(m);//
@@ -643,7 +643,7 @@ input of a grid is not kept (D20)|ring/small_grid.c|s/memcpy(s->slots + op->plan
 blocks of a grid in the order of the ring (D20)|ring/small_grid.c|s/plan_at(p, i) \* size/i * size/
 no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
 result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recvbuf, fold_size(op));/(void)0;/
-launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->scope, f->tag, f->seq);/true;/
+launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->scope, f->tag, f->seq));/true);/
 frame left by a waiting one (D2)|ring/op_frame.c|s/return e->defers \&\& f->type/return f->type/
 half a frame is left (D2)|link/conn_receive.c|s/c->state != CONN_OPEN || c->peer || c->rx_state != RX_HEADER ||$/c->state != CONN_OPEN || c->peer ||/
 many in a row are cached (D4)|ring/op.c|s/ || e->in_a_row > e->many//
