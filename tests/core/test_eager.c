@@ -11,6 +11,7 @@ enum {
 };
 
 static uint64_t in[COUNT], out[2 * FILLING + 2][COUNT];
+static uint32_t elements = COUNT; /* of the vectors that are launched */
 
 static struct op *launch(uint32_t i, uint64_t tag, uint64_t *result)
 {
@@ -23,7 +24,7 @@ static struct op *launch(uint32_t i, uint64_t tag, uint64_t *result)
                            .members = scope,
                            .member_count = 2};
     r.plan.coll = COLL_ALLREDUCE;
-    r.plan.count = COUNT;
+    r.plan.count = elements;
     r.plan.element = 8;
     struct op *op = engine_launch(engines[i], &r, false);
     assert_non_null(op);
@@ -71,26 +72,29 @@ static size_t take(bool defers)
 }
 
 /* An engine that launches leaves the frames of operations that it has not
- * launched where they are, and takes them after their launch. An engine that
- * waits copies them, because other frames may follow. */
-static void test_launches_leave_what_is_ahead(void **state)
+ * launched where they are, and takes them after their launch, unless they are
+ * so large that a launch would take long. An engine that waits copies them,
+ * because other frames may follow. */
+static void leave_what_is_ahead(bool large)
 {
-    (void)state;
-    enum { FRAME = FRAME_SIZE + COUNT * 8, OPS = 4 };
+    enum { OPS = 4 };
+    elements = large ? LAUNCH_TAKES / 8 + 1 : LAUNCH_TAKES / 8;
+    size_t frame = FRAME_SIZE + elements * 8;
     for (uint32_t i = 0; i < COUNT; i++) in[i] = i;
     deaf[1][0] = true;
     for (uint32_t k = 0; k < OPS; k++) (void)launch(0, k, out[k]);
     settle();
-    assert_int_equal(flying[1][0].size, OPS * FRAME);
+    assert_int_equal(flying[1][0].size, OPS * frame);
     const struct link *from = link_find(&engines[1]->links, ids[0], false);
     const struct op *ops[OPS];
     assert_int_equal(take(true), 0);
     ops[1] = launch(1, 1, out[OPS + 1]);
     assert_int_equal(take(true), 0); /* 0 is before it */
     ops[0] = launch(1, 0, out[OPS]);
-    assert_int_equal(take(true), 2 * FRAME);
+    size_t taken = take(true);
+    assert_int_equal(taken, large ? 0 : 2 * frame);
     assert_int_equal(from->unexpected_count, 0);
-    assert_int_equal(take(false), 2 * FRAME);
+    assert_int_equal(take(false), OPS * frame - taken);
     assert_int_equal(from->unexpected_count, OPS - 2);
     for (uint32_t k = 2; k < OPS; k++) ops[k] = launch(1, k, out[OPS + k]);
     assert_int_equal(from->unexpected_count, 0);
@@ -98,9 +102,22 @@ static void test_launches_leave_what_is_ahead(void **state)
     settle();
     for (uint32_t k = 0; k < OPS; k++) {
         assert_int_equal(ops[k]->phase, PHASE_DONE);
-        for (uint32_t i = 0; i < COUNT; i++)
+        for (uint32_t i = 0; i < elements; i++)
             assert_int_equal(out[OPS + k][i], 2 * i);
     }
+    elements = COUNT;
+}
+
+static void test_launches_leave_what_is_ahead(void **state)
+{
+    (void)state;
+    leave_what_is_ahead(false);
+}
+
+static void test_launches_leave_large_data(void **state)
+{
+    (void)state;
+    leave_what_is_ahead(true);
 }
 
 /* A frame that has begun is continued, wherever it is cut, and whatever its
@@ -171,6 +188,8 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_launches_leave_what_is_ahead,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(test_launches_leave_large_data, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_a_frame_that_has_begun_is_taken,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_in_a_row_are_confirmed, setup,
