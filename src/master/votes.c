@@ -51,7 +51,7 @@ void votes_answer(struct master *m, enum vote_kind kind, uint8_t flag)
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (p->state != PEER_MEMBER || !p->voted[kind]) continue;
-        master_vote(m, i, kind, false);
+        master_vote(m, i, (int)kind, false);
         m->links[count++] = i;
     }
     struct wire_msg answer = {.type = WIRE_ANSWER};

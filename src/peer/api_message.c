@@ -127,7 +127,7 @@ static struct message_event *await_event(pcclComm_t *comm, int timeout_ms,
     if (is_gone(comm))
         *result = pcclMasterConnectionFailed;
     else if (timeout_ms < 0 || (timeout_ms > 0 && comm_is_cancelled(comm)))
-        *result = comm_interrupted(comm, until);
+        *result = (pcclResult_t)comm_interrupted(comm, until);
     return NULL;
 }
 
@@ -139,7 +139,7 @@ pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms, pcclEvent_t *event)
     *event = (pcclEvent_t){.kind = pcclEventNone};
     struct message_event *taken = await_event(comm, timeout_ms, &rc);
     if (taken) give(comm, taken, event);
-    return leave(comm, rc);
+    return leave(comm, (int)rc);
 }
 
 pcclResult_t pcclTakeEvents(pcclComm_t *comm, int timeout_ms,
@@ -158,7 +158,7 @@ pcclResult_t pcclTakeEvents(pcclComm_t *comm, int timeout_ms,
         if (*count == room) break;
         taken = message_take(&comm->session->messages);
     }
-    return leave(comm, rc);
+    return leave(comm, (int)rc);
 }
 
 pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event)
