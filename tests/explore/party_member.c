@@ -79,7 +79,7 @@ void *member_new(uint32_t number)
     PARTY_CHECK(m->session, "no memory");
     struct session_config config = {
         .driver = {.user = m, .dial = dial, .close = close_conn},
-        .events = {m, to_master, changed},
+        .events = {.user = m, .to_master = to_master, .changed = changed},
         .pool_size = 1,
         .deadline = EXPLORE_DEADLINE};
     PARTY_CHECK(session_init(m->session, &config), "no memory");

@@ -12,11 +12,10 @@
 #include "../../src/master/switchboard.h"
 #include "../sim/net.h"
 
-enum {
-    SCALE_MASTER = UINT32_MAX - 1, /* in place of the number of a member */
-    SCALE_NOBODY = UINT32_MAX,
-    SCALE_PIPE = 256 * 1024, /* bytes in flight, as a socket may have */
-};
+enum { SCALE_PIPE = 256 * 1024 }; /* bytes in flight, as a socket may have */
+/* In place of the number of a member. */
+#define SCALE_MASTER (UINT32_MAX - 1)
+#define SCALE_NOBODY UINT32_MAX
 #define SCALE_DEADLINE (3 * PCCL_S)
 
 struct scale_stream {

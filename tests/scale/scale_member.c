@@ -71,7 +71,7 @@ void scale_member_begin(uint32_t number)
         scale.now + PCCL_TIME_OF_TICK(SCALE_DEADLINE) / 128 * (number % 128);
     struct session_config config = {
         .driver = {.user = m, .dial = on_dial, .close = on_close},
-        .events = {m, to_master, on_changed},
+        .events = {.user = m, .to_master = to_master, .changed = on_changed},
         .pool_size = 1,
         .deadline = SCALE_DEADLINE,
         .now = scale.now};

@@ -226,13 +226,13 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     for (uint32_t i = 0; i < SIM_CONNS_MAX; i++) p->conns[i].stream = -1;
     p->session = scarce_zeros(sizeof *p->session);
     SIM_CHECK(s, p->session != NULL, "no memory");
-    struct session_config config = {.driver = {p, proc_dial, proc_close,
-                                               proc_dial_master,
-                                               .round_trip = sim_round_trip},
-                                    .events = {p, proc_to_master, proc_changed},
-                                    .pool_size = s->options.pool,
-                                    .deadline = SIM_DEADLINE,
-                                    .now = strange_now(s, &p->clock)};
+    struct session_config config = {
+        .driver = {p, proc_dial, proc_close, proc_dial_master,
+                   .round_trip = sim_round_trip},
+        .events = {p, proc_to_master, proc_changed, NULL},
+        .pool_size = s->options.pool,
+        .deadline = SIM_DEADLINE,
+        .now = strange_now(s, &p->clock)};
     if (s->options.share > 0) memory_outputs(&config.driver);
     memory_exchanges(&config.driver);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
