@@ -81,7 +81,7 @@ static bool hold(struct master *m, uint32_t link, const struct wire_msg *msg)
      * they are claimed, and it cannot, or has a later record. */
     bool over = k->term > k->claim;
     if (k->phase == REPLICAS_CLAIMS)
-        over |= claimed == k->claim ||
+        over |= claimed == k->claim || msg->resume.term == k->claim ||
                 wire_record_above(msg->resume.kept, k->found);
     m->links[0] = link;
     if (over) {

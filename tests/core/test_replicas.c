@@ -208,6 +208,21 @@ static void test_terms(void **state)
     assert_non_null(strstr(said, "CLAIM 61 to 0. "));
 }
 
+/* Another coordinator has that term already. */
+static void test_a_claim_of_a_term_that_is_taken(void **state)
+{
+    (void)state;
+    next();
+    back(0);
+    give(0);
+    back(1);
+    said[0] = '\0';
+    struct wire_msg m = resume_of(2);
+    m.resume.term = 2;
+    resume(2, &m);
+    expect("CLAIM 3 to 0. CLAIM 3 to 1. CLAIM 3 to 2. ");
+}
+
 /* No coordinator can be above those. */
 static void test_terms_have_an_end(void **state)
 {
@@ -374,6 +389,7 @@ int main(void)
         CASE(test_who_comes_later_is_claimed_too),
         CASE(test_a_later_record_is_asked_for),
         CASE(test_terms),
+        CASE(test_a_claim_of_a_term_that_is_taken),
         CASE(test_terms_have_an_end),
         CASE(test_a_record_that_none_follows),
         CASE(test_who_has_confirmed_gets_a_higher_term),

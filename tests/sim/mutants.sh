@@ -643,6 +643,7 @@ input of a grid is not kept (D20)|ring/small_grid.c|s/memcpy(s->slots + op->plan
 blocks of a grid in the order of the ring (D20)|ring/small_grid.c|s/plan_at(p, i) \* size/i * size/
 no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
 result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recvbuf, fold_size(op));/(void)0;/
+a term that is taken is claimed (H13)|master/replicas_collect.c|s/ || msg->resume.term == k->claim//
 a launch takes large data (D2)|ring/op_frame.c|s/f->size > LAUNCH_TAKES/false/
 launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->scope, f->tag, f->seq));/true);/
 frame left by a waiting one (D2)|ring/op_frame.c|s/return e->defers \&\& f->type/return f->type/
