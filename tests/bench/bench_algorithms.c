@@ -33,6 +33,7 @@ static struct plan_request request(enum plan_coll coll, uint32_t layout,
         .world = world,
         .mesh = world <= (layout < 2 ? MASTER_MESH_MAX : MASTER_MESH_WAN_MAX),
         .tree = true,
+        .grid = layout == 2 && world > MASTER_MESH_WAN_MAX,
         .one_host = layout < 2,
         .shared_memory = layout == 0,
         .single_copy_world = PLAN_SINGLE_COPY_WORLD_MAX,
@@ -116,8 +117,9 @@ static void print_grid(enum plan_coll coll, uint32_t layout)
 
 static void print_row(const struct choice *c)
 {
-    static const char *const places[] = {
-        "anywhere", "shared memory", "one host, TCP", "several hosts", "sites"};
+    static const char *const places[] = {"anywhere",         "shared memory",
+                                         "one host, TCP",    "several hosts",
+                                         "many hosts, grid", "sites"};
     char text[16];
     for (unsigned coll = 0; coll < COLL_COUNT; coll++) {
         if (c->colls != ~0u && (c->colls >> coll & 1))
