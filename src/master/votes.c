@@ -62,7 +62,7 @@ void votes_answer(struct master *m, enum vote_kind kind, uint8_t flag)
     if (count > 0) m->out.send(m->out.user, m->links, count, &answer);
 }
 
-/* Who waits in a synchronization, too, may still see it complete (S2). */
+/* A member that waits in a synchronization, too, may see it complete (S2). */
 static bool is_free(const struct master *m, const struct master_peer *p,
                     uint32_t group, uint32_t what)
 {

@@ -122,7 +122,7 @@ static void test_quorum(void **state) /* M2 */
     assert_int_equal(master->peers[0].rank, 2);
 }
 
-/* Who comes later finds room again once somebody has left. */
+/* A newcomer finds room again once somebody has left. */
 static void test_no_more_than_there_is_room_for(void **state) /* M1b */
 {
     (void)state;

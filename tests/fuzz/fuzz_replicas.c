@@ -170,7 +170,7 @@ static void end_master(void)
     master_free(u.m);
 }
 
-/* Rule H13. Who has come is taken over, or told that too few have. */
+/* Rule H13. Members are taken over, or told that too few have come. */
 static void check_waits(void)
 {
     const struct replicas *k = &u.m->replicas;

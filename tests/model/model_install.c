@@ -14,7 +14,7 @@ bool is_empty(const struct model *m, const struct group *g)
     return true;
 }
 
-/* What has happened since a decision does not change it (J5). */
+/* A decision stands, whatever happens after it (J5). */
 static bool is_sound(const struct model *m, const struct group *g)
 {
     return g->phase == PROPOSED && !g->unlinked && (!g->cause || g->decided) &&

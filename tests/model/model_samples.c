@@ -32,7 +32,7 @@ static bool is_reached(const struct group *g)
     return g->reached && g->reached_step == g->sum.step;
 }
 
-/* What is told at once (G4): a step is reached, or is over and was not. */
+/* Told at once (G4): a step is reached, or is over and was not. */
 static void look(const struct model *m, struct group *g)
 {
     struct sum before = g->sum;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who has work, the one that has waited longest first. */
+/* Parties that have work, the one that has waited longest first. */
 struct turn {
     uint32_t party;
     struct scale_stream *stream; /* of the coordinator; a dial */
