@@ -359,15 +359,13 @@ static int vote(pcclComm_t *c, enum vote_kind kind, pcclResult_t *result)
     pccl_ns until = comm_limit(c);
     *result = begin_vote(c, kind);
     if (*result != pcclSuccess) return -1;
-    int why = 0;
-    while (s->votes[kind] != VOTE_ANSWERED && s->state == SESSION_MEMBER &&
-           (why = comm_interrupted(c, until)) == 0)
-        comm_wait(c, until);
+    progress_wait_vote(c, kind, until);
     bool answered = s->votes[kind] == VOTE_ANSWERED;
     if (!answered && s->state == SESSION_MEMBER) {
         c->left.votes[kind] = true;
         *result = (pcclResult_t)comm_stop_waiting(
-            c, why, "the vote stays cast: call it again for the answer");
+            c, comm_interrupted(c, until),
+            "the vote stays cast: call it again for the answer");
         return -1;
     }
     s->votes[kind] = VOTE_IDLE;

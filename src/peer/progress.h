@@ -106,6 +106,8 @@ void progress_wait_partial(pcclComm_t *c, const struct partial_call *call,
                            pccl_ns until);
 /* The synchronization of shared state is over. */
 void progress_wait_sync(pcclComm_t *c, pccl_ns until);
+/* The vote that this member has cast is answered, or it is no member. */
+void progress_wait_vote(pcclComm_t *c, enum vote_kind kind, pccl_ns until);
 /* A small operation whose members are ready, without a launch. */
 enum progress_fast {
     FAST_NOTHING, /* nothing has happened: launch it */

@@ -6,16 +6,22 @@
 
 /* ------------------------------------------- operations, synchronizations */
 
-/* The goal of a blocking owner: op is DONE, or, without an op, the end of the
- * synchronization (the owner then reads the master's messages) or a message
- * event. */
+/* The goal of a blocking owner: op is DONE, or, without an op, the end of a
+ * partial all-reduce, of the synchronization or of a vote (the owner then reads
+ * the master's messages), or a message event. */
 struct goal {
     const struct op *op;
-    const struct partial_call *partial; /* or this; reads them, too */
+    const struct partial_call *partial;
+    const enum session_vote *vote;
     bool events; /* a message event ends the wait in spite of op */
     bool sync;
     pccl_ns until;
 };
+
+static bool needs_master(const struct goal *goal)
+{
+    return goal->sync || goal->partial || goal->vote;
+}
 
 static bool has_event(const pcclComm_t *c)
 {
@@ -27,6 +33,9 @@ static bool is_done(const pcclComm_t *c, const struct goal *goal)
 {
     if (goal->op) return op_is_done(goal->op) || (goal->events && has_event(c));
     if (goal->partial) return goal->partial->phase == PARTIAL_DONE;
+    if (goal->vote)
+        return *goal->vote == VOTE_ANSWERED ||
+               c->session->state != SESSION_MEMBER;
     return goal->sync ? c->session->sync != SYNC_ASKED : has_event(c);
 }
 
@@ -40,7 +49,7 @@ static enum look look_for_goal(pcclComm_t *c, struct poll_loop *loop)
     const struct goal *goal = loop->user;
     if (is_done(c, goal)) return LOOK_DONE;
     if (comm_is_cancelled(c)) return LOOK_ELSE;
-    bool moved = (goal->sync || goal->partial) && comm_master_read(c);
+    bool moved = needs_master(goal) && comm_master_read(c);
     comm_io_expect(c, goal->op);
     moved |= loop->looks % PASSES_PER_FULL_PASS ? comm_io_move_expected(c)
                                                 : comm_io_move(c);
@@ -65,7 +74,7 @@ static void poll_for(pcclComm_t *c, struct goal *goal)
 
 static void own(pcclComm_t *c, struct goal *goal)
 {
-    progress_enter(c, goal->sync || goal->partial);
+    progress_enter(c, needs_master(goal));
     while (!is_over(c, goal)) {
         if (comm_tells()) comm_tell_wait(c, goal->op, false);
         poll_for(c, goal);
@@ -113,6 +122,21 @@ void progress_wait_partial(pcclComm_t *c, const struct partial_call *call,
 void progress_wait_sync(pcclComm_t *c, pccl_ns until)
 {
     wait_for(c, &(struct goal){.sync = true, .until = until});
+}
+
+/* A vote mostly ends as soon as the last member has cast its own, so the caller
+ * polls for the answer: the background thread would have to wake it. It sleeps
+ * without owning, because operations of another thread may go on beside a vote
+ * that takes long. */
+void progress_wait_vote(pcclComm_t *c, enum vote_kind kind, pccl_ns until)
+{
+    struct goal goal = {.vote = &c->session->votes[kind], .until = until};
+    if (!progress_has_owner(c) && !is_over(c, &goal)) {
+        progress_enter(c, true);
+        poll_for(c, &goal);
+        progress_leave(c);
+    }
+    while (!is_over(c, &goal)) comm_wait(c, until);
 }
 
 /* -------------------------------------------------------------- fast path */

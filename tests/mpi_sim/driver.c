@@ -76,6 +76,14 @@ void progress_wait_until(pcclComm_t *c, const struct op *op, pccl_ns until)
     while (!op_is_done(op) && universe.now < until);
 }
 
+void progress_wait_vote(pcclComm_t *c, enum vote_kind kind, pccl_ns until)
+{
+    const struct session *s = c->session;
+    while (s->votes[kind] != VOTE_ANSWERED && s->state == SESSION_MEMBER &&
+           comm_interrupted(c, until) == 0)
+        wait(c);
+}
+
 struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until)
 {
     struct messages *m = &c->session->messages;
