@@ -14,8 +14,16 @@ static const struct choice choices[] = {
      .why = "a world of one exchanges nothing"},
 
     {.colls = REDUCES,
+     .where = WHERE_HOST,
+     .world_min = 9,
+     .bytes_max = K(128),
+     .algorithm = &small_tree,
+     .why = "2(n-1) messages, where flat has n(n-1)",
+     .measured = "many ranks"},
+    {.colls = REDUCES,
      .where = WHERE_SOCKETS,
      .bytes_max = K(128),
+     .world_max = 8,
      .algorithm = &allreduce_centralized,
      .why = "2(n-1) messages, where flat has n(n-1) and processors are shared",
      .measured = "allreduce, one host, sockets"},
@@ -50,6 +58,7 @@ static const struct choice choices[] = {
     {.colls = REDUCES,
      .where = WHERE_MEMORY,
      .bytes_max = K(128),
+     .world_max = 8,
      .algorithm = &allreduce_direct,
      .why = "waits twice, and not 2(n-1) times, for another one's processor; "
             "single copy stalls where more are under way than it has slots",
@@ -105,6 +114,13 @@ static const struct choice choices[] = {
      .measured = "allreduce, quantized"},
 
     {.colls = BIT(COLL_BROADCAST),
+     .where = WHERE_HOST,
+     .world_min = 9,
+     .bytes_max = K(64),
+     .algorithm = &small_tree,
+     .why = "2(n-1) messages, and nobody waits for DONE",
+     .measured = "many ranks"},
+    {.colls = BIT(COLL_BROADCAST),
      .where = WHERE_MEMORY,
      .bytes_max = K(64),
      .total_max = K(448),
@@ -126,7 +142,7 @@ static const struct choice choices[] = {
     {.colls = BIT(COLL_BROADCAST),
      .where = WHERE_SOCKETS,
      .bytes_max = K(256),
-     .world_max = 16,
+     .world_max = 8,
      .algorithm = &broadcast_linear,
      .why = "a copy for each is cheaper than to wait for each other",
      .measured = "broadcast"},
@@ -152,6 +168,13 @@ static const struct choice choices[] = {
      .why = "nobody sends more than one vector",
      .measured = "broadcast"},
 
+    {.colls = BIT(COLL_ALLGATHER),
+     .where = WHERE_HOST,
+     .world_min = 9,
+     .total_max = K(64),
+     .algorithm = &small_tree,
+     .why = "2(n-1) messages, where linear has n(n-1)",
+     .measured = "many ranks"},
     {.colls = BIT(COLL_ALLGATHER),
      .bytes_max = K(64),
      .total_max = K(128),
@@ -220,6 +243,8 @@ static bool is_where(enum choice_where where, const struct plan_request *r)
         return r->one_host && r->shared_memory;
     case WHERE_SOCKETS:
         return r->one_host && !r->shared_memory;
+    case WHERE_HOST:
+        return r->one_host;
     case WHERE_HOSTS:
         return !r->one_host;
     case WHERE_GRID:
@@ -237,6 +262,7 @@ static bool applies(const struct choice *c, const struct plan_request *r)
     if (!(c->colls >> r->coll & 1) || !is_where(c->where, r)) return false;
     if (c->bytes_max > 0 && size > c->bytes_max) return false;
     if (c->total_max > 0 && size * (r->world - 1) > c->total_max) return false;
+    if (r->world < c->world_min) return false;
     if (c->world_max > 0 && r->world > c->world_max) return false;
     return !unfit(c->algorithm, r);
 }

@@ -11,6 +11,7 @@ enum choice_where {
     WHERE_ANY,
     WHERE_MEMORY,  /* all members share the memory of one host */
     WHERE_SOCKETS, /* ... are on one host and share no memory */
+    WHERE_HOST,    /* ... are on one host */
     WHERE_HOSTS,   /* ... are on several hosts */
     WHERE_GRID,    /* ... whose pairs in a grid are linked (rule D20) */
     WHERE_SITES,   /* ... and some of them share a site (rule D15) */
@@ -22,7 +23,8 @@ struct choice {
     enum choice_where where;
     uint64_t bytes_max; /* of the vector or block; 0: any */
     uint64_t total_max; /* ... times the other members; 0: any */
-    uint32_t world_max; /* members; 0: any */
+    uint32_t world_min; /* members */
+    uint32_t world_max; /* ... ; 0: any */
     const struct algorithm *algorithm;
     const char *why;
     /* Heading of tests/bench/NOTES.md with the measurement. */

@@ -27,13 +27,19 @@ static bool find_endpoint(struct engine *e, uint32_t rank,
     return false;
 }
 
-static bool table_has(const struct engine *e, enum plan_coll coll,
-                      uint64_t size)
+static const struct algorithm *table_entry(const struct engine *e,
+                                           enum plan_coll coll, uint64_t size)
 {
     struct op_request r = {.plan = {.coll = coll, .count = size, .element = 1}};
     struct plan_request p;
     op_plan_request(e, &r, &p);
-    const struct algorithm *a = algorithm_choose(&p);
+    return algorithm_choose(&p);
+}
+
+static bool table_has(const struct engine *e, enum plan_coll coll,
+                      uint64_t size)
+{
+    const struct algorithm *a = table_entry(e, coll, size);
     return a->is_fast && (a == &small_tree) == e->fast.tree;
 }
 
@@ -56,10 +62,10 @@ static void find_endpoints(struct engine *e)
 {
     struct fast_path *q = &e->fast;
     q->known = true;
-    q->tree = !e->mesh;
+    q->tree = table_entry(e, COLL_BARRIER, 0) == &small_tree;
     /* Over a grid the smallest ones go, which nobody does on the fast path. */
     q->able = e->ring && !e->links.frozen && e->links.world > 1 && !e->grid &&
-              (e->mesh || fast_tree_shape(e, &q->plan));
+              (q->tree ? fast_tree_shape(e, &q->plan) : e->mesh);
     q->ep_count = 0;
     uint32_t partners = q->tree ? 0 : e->links.world - 1;
     if (q->tree && q->able) partners = plan_partners(&q->plan);

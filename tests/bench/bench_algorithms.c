@@ -117,9 +117,13 @@ static void print_grid(enum plan_coll coll, uint32_t layout)
 
 static void print_row(const struct choice *c)
 {
-    static const char *const places[] = {"anywhere",         "shared memory",
-                                         "one host, TCP",    "several hosts",
-                                         "many hosts, grid", "sites"};
+    static const char *const places[] = {[WHERE_ANY] = "anywhere",
+                                         [WHERE_MEMORY] = "shared memory",
+                                         [WHERE_SOCKETS] = "one host, TCP",
+                                         [WHERE_HOST] = "one host",
+                                         [WHERE_HOSTS] = "several hosts",
+                                         [WHERE_GRID] = "many hosts, grid",
+                                         [WHERE_SITES] = "sites"};
     char text[16];
     for (unsigned coll = 0; coll < COLL_COUNT; coll++) {
         if (c->colls != ~0u && (c->colls >> coll & 1))
@@ -129,6 +133,7 @@ static void print_row(const struct choice *c)
     if (c->bytes_max > 0) printf(", up to %s", size_text(c->bytes_max, text));
     if (c->total_max > 0)
         printf(", times others up to %s", size_text(c->total_max, text));
+    if (c->world_min > 0) printf(", from %u ranks on", c->world_min);
     if (c->world_max > 0) printf(", up to %u ranks", c->world_max);
     printf("): %s%s\n    %s", c->algorithm->name,
            c->algorithm->codes ? " of codes" : "", c->why);

@@ -322,16 +322,16 @@ static void test_rows(void **state)
     static size_t sizes[32];
     bool taken[64] = {false};
     hierarchy_init(&sites, site, 4, 0);
-    for (uint64_t i = 0; i < 2ull * 5 * 4 * 3 * 32; i++) {
-        uint32_t worlds[] = {1, 2, 4, 32};
+    for (uint64_t i = 0; i < 2ull * 5 * 5 * 3 * 32; i++) {
+        uint32_t worlds[] = {1, 2, 4, 8, 32};
         struct plan_request r = {.coll = (enum plan_coll)(i % 5),
-                                 .world = worlds[i / 5 % 4],
-                                 .one_host = i / 20 % 3 > 0,
-                                 .shared_memory = i / 20 % 3 > 1,
-                                 .codes = i % 5 == 0 && i / 60 % 2,
+                                 .world = worlds[i / 5 % 5],
+                                 .one_host = i / 25 % 3 > 0,
+                                 .shared_memory = i / 25 % 3 > 1,
+                                 .codes = i % 5 == 0 && i / 75 % 2,
                                  .single_copy_world = 16,
                                  .cached = UINT64_MAX,
-                                 .count = (uint64_t)1 << (i / 120) >> 1,
+                                 .count = (uint64_t)1 << (i / 150) >> 1,
                                  .element = 1,
                                  .send_bytes = sizes,
                                  .recv_bytes = sizes};

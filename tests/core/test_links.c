@@ -85,12 +85,13 @@ static void test_a_bad_pair_is_followed_by_a_survey(void **state)
     assert_int_equal(installed.round, proposed.round);
 }
 
-/* Rule D17a: of nine members not all pairs are linked. A pair that cannot be
+/* Rule D17a: in a large world not all pairs are linked. A pair that cannot be
  * linked ends the tree if it is beside each other there, and the ring goes
  * round it. */
 static void test_many_members_have_a_tree(void **state)
 {
     (void)state;
+    master->mesh_max = 8;
     quorum(9);
     for (uint32_t i = 0; i < 9; i++) hello(i, 0, 0);
     assert_true(proposed.view.tree && !proposed.view.mesh);

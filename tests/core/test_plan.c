@@ -424,6 +424,7 @@ static void test_pairwise(void **state)
                                  .mesh = true,
                                  .one_host = true,
                                  .shared_memory = true,
+                                 .forced = "direct",
                                  .count = counts[c],
                                  .element = 4};
         struct plan p;
@@ -453,6 +454,7 @@ static void test_pairwise(void **state)
                 assert_int_equal(x.action, part ? ACTION_REDUCE : ACTION_STORE);
             }
         }
+        r.forced = NULL;
         r.count = 128 * 1024 / 4 + 1;
         plan_init(&p, &r);
         assert_ptr_equal(p.algorithm, &small_tree);
