@@ -73,6 +73,7 @@ static const struct {
     {"walls", 7100232}, /* R4d: ... and time for a relay to read */
     {NULL, 6740},       /* R4d: a survey of all relays at once */
     {NULL, 2308897},    /* S7e: no holder can be reached */
+    {"grid", 5153},     /* one member relays all pairs of fifteen others */
     {NULL, 2193232},    /* V4c: time for many votes that are refused */
 };
 

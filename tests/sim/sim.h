@@ -25,9 +25,9 @@ enum {
     SIM_FEW = 7,  /* live processes of most universes */
     SIM_SLOW = 6, /* in a slow one, programs have one turn of so many */
     SIM_CALLERS_MAX = 16,
-    SIM_CONNS_MAX = 256,
-    SIM_OPS_MAX = 4, /* concurrent operations of one step */
-    SIM_GUARD = 32,  /* bytes around every buffer */
+    SIM_CONNS_MAX = 512, /* a relay of all pairs of 15 members has 3 a pair */
+    SIM_OPS_MAX = 4,     /* concurrent operations of one step */
+    SIM_GUARD = 32,      /* bytes around every buffer */
     SIM_REFUSALS_MAX = 8,
     SIM_TENSORS = 4,
     SIM_GROUPS = 2,
