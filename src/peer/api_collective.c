@@ -381,7 +381,7 @@ static pcclResult_t run_op(pcclComm_t *c, const pcclCollective_t *op,
     case FAST_TAKEN:
         count_started(&c->counters, op->kind);
         count_ended(&c->counters, op->kind, pcclSuccess);
-        if (told) fast_look(c->session->engine, &told->look);
+        if (told) fast_look(c->session->engine, &r, &told->look);
         if (info) {
             *info = (pcclReduceInfo_t){.local_world_size =
                                            c->session->notified.size};

@@ -142,13 +142,21 @@ void comm_tell_began(pcclComm_t *c, struct told_op *t)
 
 static void log_ended(const struct told_op *t, int result, pccl_ns now)
 {
-    char took[48] = "";
+    const struct plan_reason *r = &t->look.reason;
+    char took[48] = "", chosen[192] = "", passed[192] = "";
     if (t->began > 0)
         (void)snprintf(took, sizeof took, ", %.1f us",
                        (double)(now - t->began) / 1000);
-    LOG(LOG_TRACE, "%s, tag %" PRIu64 ", number %u, %" PRIu64 " bytes: %s%s",
-        t->name, t->tag, t->look.name.seq, t->bytes,
-        result == 0 ? "success" : status_text(result), took);
+    if (r->algorithm)
+        (void)snprintf(chosen, sizeof chosen, ", by %s (%s)", r->algorithm,
+                       r->why);
+    if (r->instead_of)
+        (void)snprintf(passed, sizeof passed, ", as %s does not fit: %s",
+                       r->instead_of, r->unfit);
+    LOG(LOG_TRACE,
+        "%s, tag %" PRIu64 ", number %u, %" PRIu64 " bytes: %s%s%s%s", t->name,
+        t->tag, t->look.name.seq, t->bytes,
+        result == 0 ? "success" : status_text(result), took, chosen, passed);
 }
 
 void comm_tell_ended(pcclComm_t *c, struct told_op *t, int result)
@@ -161,6 +169,10 @@ void comm_tell_ended(pcclComm_t *c, struct told_op *t, int result)
     e.seq = t->look.name.seq;
     e.epoch = t->look.epoch;
     e.result = (int16_t)result;
+    e.algorithm = t->look.reason.algorithm;
+    e.why = t->look.reason.why;
+    e.instead_of = t->look.reason.instead_of;
+    e.unfit = t->look.reason.unfit;
     if (t->began > 0) e.took = now - t->began;
     if (!t->begun) {
         e.phase = 'X';

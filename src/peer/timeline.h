@@ -44,7 +44,9 @@ struct trace_event {
                          of its own; i: a moment */
     uint8_t category; /* trace_category */
     char name[TRACE_NAME_SIZE];
-    const char *kind; /* of an operation; constant */
+    /* Of an operation, constant: its kind; the algorithm and why; the one that
+     * came first and does not fit, and why. NULL: none. */
+    const char *kind, *algorithm, *why, *instead_of, *unfit;
 };
 
 extern atomic_bool trace_state;

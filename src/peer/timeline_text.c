@@ -138,6 +138,23 @@ size_t trace_text_end(char *to)
 
 /* ----------------------------------------------------------------- events */
 
+static void text(struct trace_line *t, const char *name, const char *value)
+{
+    copy(t, name);
+    copy(t, value);
+    copy(t, "\"");
+}
+
+static void tell_algorithm(struct trace_line *t, const struct trace_event *e)
+{
+    if (!e->algorithm) return;
+    text(t, ",\"algorithm\":\"", e->algorithm);
+    text(t, ",\"why\":\"", e->why);
+    if (!e->instead_of) return;
+    text(t, ",\"instead_of\":\"", e->instead_of);
+    text(t, ",\"unfit\":\"", e->unfit);
+}
+
 static void tell_operation(struct trace_line *t, const struct trace_event *e)
 {
     if (e->phase == 'B' || e->phase == 'b') {
@@ -157,6 +174,7 @@ static void tell_operation(struct trace_line *t, const struct trace_event *e)
         time_of(t, e->at - e->took);
     }
     if (e->partner >= 0) field(t, ",\"last\":", (uint64_t)e->partner);
+    tell_algorithm(t, e);
     if (e->epoch == 0) return;
     field(t, ",\"op\":\"", e->group);
     field(t, ".", e->epoch);

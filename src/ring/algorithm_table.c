@@ -11,6 +11,7 @@
 static const struct choice choices[] = {
     {.algorithm = &local_algorithm,
      .colls = ~0u,
+     .world_max = 1,
      .why = "a world of one exchanges nothing"},
 
     {.colls = REDUCES,
@@ -255,6 +256,7 @@ static bool is_where(enum choice_where where, const struct plan_request *r)
     return false;
 }
 
+/* The row is for such a request. A vector of codes has rows of its own. */
 static bool applies(const struct choice *c, const struct plan_request *r)
 {
     uint64_t size = r->count * r->element - r->spare;
@@ -264,7 +266,7 @@ static bool applies(const struct choice *c, const struct plan_request *r)
     if (c->total_max > 0 && size * (r->world - 1) > c->total_max) return false;
     if (r->world < c->world_min) return false;
     if (c->world_max > 0 && r->world > c->world_max) return false;
-    return !unfit(c->algorithm, r);
+    return r->world == 1 || c->algorithm->codes == r->codes;
 }
 
 /* Returns the first algorithm of that name that fits, or NULL. */
@@ -291,7 +293,8 @@ const char *algorithm_unfit(const struct plan_request *r)
 const struct choice *algorithm_row_of(const struct plan_request *r)
 {
     for (size_t i = 0; i < ARRAY_COUNT(choices); i++) {
-        if (applies(&choices[i], r)) return &choices[i];
+        const struct choice *c = &choices[i];
+        if (applies(c, r) && !unfit(c->algorithm, r)) return c;
     }
     PCCL_ASSERT(false && "algorithm_row_of: not a collective");
     return &choices[0];
@@ -303,6 +306,24 @@ const struct algorithm *algorithm_choose(const struct plan_request *r)
     const struct algorithm *forced = NULL;
     if (r->forced && r->world > 1) forced = find_forced(r, &why);
     return forced ? forced : algorithm_row_of(r)->algorithm;
+}
+
+void algorithm_explain(const struct plan_request *r, struct plan_reason *reason)
+{
+    const struct choice *row = algorithm_row_of(r);
+    *reason = (struct plan_reason){row->algorithm->name, row->why, NULL, NULL};
+    if (r->forced && r->world > 1) {
+        const struct algorithm *forced = find_forced(r, &reason->unfit);
+        reason->instead_of = r->forced;
+        if (!forced) return;
+        *reason = (struct plan_reason){forced->name, "forced", NULL, NULL};
+        return;
+    }
+    const struct choice *c = choices;
+    while (!applies(c, r)) c++;
+    if (c == row) return;
+    reason->instead_of = c->algorithm->name;
+    reason->unfit = unfit(c->algorithm, r);
 }
 
 const struct choice *algorithm_row(uint32_t i)

@@ -36,6 +36,11 @@ const struct algorithm *algorithm_choose(const struct plan_request *r);
 /* Returns the row that is taken if no algorithm is forced. */
 const struct choice *algorithm_row_of(const struct plan_request *r);
 
+/* Tells what algorithm_choose() takes and why; the texts are those of
+ * pccl-bench --algorithms. */
+void algorithm_explain(const struct plan_request *r,
+                       struct plan_reason *reason);
+
 /* Rows of the table by number, for printing; NULL after the last. */
 const struct choice *algorithm_row(uint32_t i);
 /* All algorithms but "local", by number, NULL after the last. */

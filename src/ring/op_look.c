@@ -2,6 +2,8 @@
  * tells of it. Nothing is kept for this. */
 #include "op.h"
 
+#include "algorithm_table.h"
+
 #include "../../include/pccl.h"
 
 #include <string.h>
@@ -22,6 +24,7 @@ void op_look(const struct op *op, struct op_look *look)
                              .caller = caller_of(&op->r),
                              .bytes = op_result_size(op),
                              .mapped = op->mapped_bytes};
+    if (op->plan.algorithm) algorithm_explain(&op->plan.r, &look->reason);
     if (!op_is_active(op)) return;
     for (uint32_t i = 0; i < op->ep_count; i++) {
         if (!engine_awaits(op, &op->eps[i])) continue;
@@ -29,12 +32,16 @@ void op_look(const struct op *op, struct op_look *look)
     }
 }
 
-void fast_look(const struct engine *e, struct op_look *look)
+void fast_look(const struct engine *e, const struct op_request *r,
+               struct op_look *look)
 {
     const struct fast_path *q = &e->fast;
+    struct plan_request plan;
     *look = (struct op_look){.name = {.tag = q->frame.tag, .seq = q->frame.seq},
                              .epoch = q->frame.epoch,
                              .partner = q->eps[q->latest].link->id};
+    op_plan_request(e, r, &plan);
+    algorithm_explain(&plan, &look->reason);
 }
 
 void fast_total(const struct engine *e, uint64_t *tx, uint64_t *rx)

@@ -65,6 +65,15 @@ struct plan_request {
     const size_t *send_bytes, *send_displs, *recv_bytes, *recv_displs;
 };
 
+/* The choice of an algorithm, in constant words without quotes. */
+struct plan_reason {
+    const char *algorithm; /* its name; NULL: nothing has been chosen */
+    const char *why;       /* of its row, or "forced" */
+    /* The forced algorithm, or that of the first row for such a request, and
+     * why it does not fit; NULL: it is the choice. */
+    const char *instead_of, *unfit;
+};
+
 /* Sender and receiver of DONE (rules D4, D17, D20). */
 enum plan_done {
     DONE_PAIRS, /* every partner sends it to every partner */

@@ -208,10 +208,12 @@ struct op_look {
     uint64_t mapped;    /* bytes read from the memory of other members */
     uint32_t missing;   /* partners that it waits for */
     uint64_t partner;   /* the first of them */
+    struct plan_reason reason; /* of the algorithm */
 };
 void op_look(const struct op *op, struct op_look *look);
-/* The name of the fast operation that has just ended; `partner` came last. */
-void fast_look(const struct engine *e, struct op_look *look);
+/* The fast operation of this request has just ended; `partner` came last. */
+void fast_look(const struct engine *e, const struct op_request *r,
+               struct op_look *look);
 /* Bytes that all fast operations have sent and received, with headers. */
 void fast_total(const struct engine *e, uint64_t *tx, uint64_t *rx);
 

@@ -305,11 +305,84 @@ static void test_one_that_does_not_fit(void **state)
         ops[i] = engine_launch(engines[i], &q, false);
         assert_ptr_equal(ops[i]->plan.algorithm, &allreduce_flat);
     }
+    struct op_look look;
+    op_look(ops[0], &look);
+    assert_string_equal(look.reason.algorithm, "flat");
+    assert_string_equal(look.reason.why, "one message deep");
+    assert_string_equal(look.reason.instead_of, "single_copy");
+    assert_string_equal(look.reason.unfit, engine_unfit(engines[0], &q, &name));
     settle();
     for (uint32_t i = 0; i < world; i++) check(&r, i);
     q.plan.coll = COLL_ALLTOALLV;
     assert_null(engine_unfit(engines[0], &q, &name));
     end();
+}
+
+/* What a trace tells of a choice: its row, and the first row for the request
+ * if another one was taken. */
+static void check_reason(const struct plan_request *r)
+{
+    struct plan_reason told;
+    const struct choice *row = algorithm_row_of(r);
+    algorithm_explain(r, &told);
+    assert_string_equal(told.algorithm, row->algorithm->name);
+    assert_string_equal(told.why, row->why);
+    assert_int_equal(told.instead_of == NULL, told.unfit == NULL);
+    assert_null(strpbrk(told.why, "\"\\"));
+    if (told.unfit) assert_null(strpbrk(told.unfit, "\"\\"));
+    struct plan_request forced = *r;
+    for (uint32_t i = 0; algorithm_name(i); i++) {
+        forced.forced = algorithm_name(i);
+        algorithm_explain(&forced, &told);
+        assert_string_equal(told.algorithm, algorithm_choose(&forced)->name);
+        const char *unfit = algorithm_unfit(&forced);
+        assert_true(told.unfit == unfit);
+        if (unfit) assert_string_equal(told.instead_of, forced.forced);
+        if (unfit) assert_string_equal(told.why, row->why);
+        if (!unfit && r->world > 1) assert_string_equal(told.why, "forced");
+    }
+}
+
+static struct plan_reason explain(struct plan_request r)
+{
+    struct plan_reason told;
+    algorithm_explain(&r, &told);
+    return told;
+}
+
+static void test_reasons(void **state)
+{
+    (void)state;
+    struct plan_request r = {.coll = COLL_ALLREDUCE,
+                             .world = 2,
+                             .mesh = true,
+                             .one_host = true,
+                             .shared_memory = true,
+                             .single_copy_world = 16,
+                             .cached = UINT64_MAX,
+                             .count = 1 << 20,
+                             .element = 1};
+    struct plan_reason told = explain(r);
+    assert_string_equal(told.algorithm, "ring");
+    assert_string_equal(told.instead_of, "single_copy");
+    r.world = 3;
+    told = explain(r);
+    assert_string_equal(told.algorithm, "single_copy");
+    assert_null(told.instead_of);
+    /* Rows of plain vectors are not for codes. */
+    r.codes = true;
+    told = explain(r);
+    assert_string_equal(told.algorithm, "ring");
+    assert_null(told.instead_of);
+    r = (struct plan_request){.coll = COLL_BARRIER,
+                              .world = 64,
+                              .tree = true,
+                              .one_host = true,
+                              .shared_memory = true};
+    told = explain(r);
+    assert_string_equal(told.algorithm, "tree");
+    assert_string_equal(told.instead_of, "flat");
+    assert_string_equal(told.unfit, "needs links between all pairs of members");
 }
 
 /* Every row is the choice of some request, and has its reason. */
@@ -344,6 +417,7 @@ static void test_rows(void **state)
             r.grid = with == 3;
             const struct choice *row = algorithm_row_of(&r);
             assert_ptr_equal(algorithm_choose(&r), row->algorithm);
+            check_reason(&r);
             uint32_t k = 0;
             while (algorithm_row(k) != row) k++;
             taken[k] = true;
@@ -360,6 +434,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_one_that_does_not_fit),
         cmocka_unit_test(test_every_algorithm),
         cmocka_unit_test(test_every_frame_twice),

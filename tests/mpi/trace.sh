@@ -43,6 +43,8 @@ for rank in 0 1; do
         "$folder/log.$rank")
     [ "$traced" -gt 20 ] && [ "$traced" -eq "$logged" ] ||
         fail "rank $rank: $traced operations traced, $logged logged"
+    grep -q 'MPI_Barrier, tag .*success.*, by flat (one message deep' \
+        "$folder/log.$rank" || fail "the log of rank $rank has no algorithm"
     grep -q "\"rank\":$rank,\"epoch\":[1-9]" "$folder/log.$rank" ||
         fail "the log of rank $rank has no rank and epoch"
 done

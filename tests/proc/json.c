@@ -71,6 +71,18 @@ static void parse_number(struct parser *p, char *to, size_t size)
     p->at = end;
 }
 
+static void take_choice(struct json_event *e, const char *key, const char *text)
+{
+    if (strcmp(key, "algorithm") == 0)
+        (void)snprintf(e->algorithm, sizeof e->algorithm, "%s", text);
+    if (strcmp(key, "why") == 0)
+        (void)snprintf(e->why, sizeof e->why, "%s", text);
+    if (strcmp(key, "instead_of") == 0)
+        (void)snprintf(e->instead_of, sizeof e->instead_of, "%s", text);
+    if (strcmp(key, "unfit") == 0)
+        (void)snprintf(e->unfit, sizeof e->unfit, "%s", text);
+}
+
 static void take_event_field(void *event, const char *key, const char *text)
 {
     struct json_event *e = event;
@@ -90,6 +102,7 @@ static void take_event_field(void *event, const char *key, const char *text)
         (void)snprintf(e->result, sizeof e->result, "%s", text);
     if (strcmp(key, "kind") == 0)
         (void)snprintf(e->kind, sizeof e->kind, "%s", text);
+    take_choice(e, key, text);
 }
 
 static void parse_object(struct parser *p)

@@ -7,8 +7,9 @@ struct json_event {
     double at, took, process, thread;
     char phase;
     char name[64], category[32];
-    char result[80], kind[32]; /* of args, or empty */
-    double members, partner;   /* of args; partner -1: none */
+    char result[80], kind[32]; /* of args, or empty; */
+    char algorithm[32], why[128], instead_of[32], unfit[128]; /* likewise */
+    double members, partner; /* of args; partner -1: none */
 };
 
 /* Calls `event` for each object of "traceEvents". */

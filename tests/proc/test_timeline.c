@@ -111,6 +111,8 @@ struct open_spans {
 struct found {
     int reductions, barriers, async_begun, async_ended, lost;
     int epochs, changes, waits, steps, ends;
+    int flat, large; /* operations by their algorithm, */
+    int passed_over; /* ... and those for which another one comes first */
     bool views[MEMBERS + 1]; /* by their number of members */
     bool named;
     struct open_spans threads[16];
@@ -152,6 +154,16 @@ static void count_operation(struct found *f, const struct json_event *e)
     if (strcmp(e->result, "a member was lost") == 0) f->lost++;
     if (strcmp(e->result, "success") != 0) return;
     if (e->phase == 'e') f->async_ended++;
+    assert_true(e->algorithm[0] != '\0' && e->why[0] != '\0');
+    f->flat += strcmp(e->algorithm, "flat") == 0;
+    f->large += strcmp(e->algorithm, "single_copy") == 0;
+    if (e->instead_of[0] != '\0') {
+        assert_string_equal(e->instead_of, "single_copy");
+        assert_string_equal(
+            e->unfit,
+            "needs 3 to 16 members of one host that share its memory");
+        f->passed_over++;
+    }
     f->reductions += strcmp(e->kind, "all-reduce") == 0;
     f->barriers +=
         strcmp(e->name, "my ?barrier?") == 0 && strcmp(e->kind, "barrier") == 0;
@@ -247,6 +259,9 @@ static void test_trace(void **state)
         assert_int_equal(f->async_begun, ASYNC);
         assert_int_equal(f->async_ended, ASYNC);
         assert_int_equal(f->lost, died ? 0 : 1);
+        assert_int_equal(f->flat, 2 * SMALL + ASYNC);
+        assert_int_equal(f->large, 1); /* of three; two have no region */
+        assert_int_equal(f->passed_over, died ? 0 : 1);
         assert_true(f->epochs >= (died ? 1 : 2) && f->named);
         assert_true(died || f->changes >= 1);
         assert_true(died || f->waits >= 1);
