@@ -75,6 +75,8 @@ struct session_events {
     /* This process is to have so many descriptors more. Returns how many it may
      * have (rule R3j). NULL: any number. */
     uint64_t (*afford)(void *user, uint64_t descriptors);
+    /* Bytes of memory that this process can still have. NULL: any number. */
+    uint64_t (*memory)(void *user);
 };
 
 /* What a master remembers, as this member keeps it (rule H10). */

@@ -161,18 +161,34 @@ static uint32_t needed(const struct session *s)
     return links + neighbors * (pool > 1 ? pool - 1 : 0);
 }
 
+/* What a connection takes once data have come: its receive buffer, and a
+ * segment or its half of what both ends share. */
+#define LINK_MEMORY ((uint64_t)520 * 1024)
+
 /* Rule R3j. While it is made, a connection within a host has a descriptor of
  * its memory, too. */
 static bool affords(struct session *s)
 {
-    uint32_t need = 2 * needed(s);
+    uint32_t links = needed(s), need = 2 * links;
     uint64_t have = s->out.afford ? s->out.afford(s->out.user, need) : need;
-    if (have >= need || s->state != SESSION_JOINING) return true;
+    uint64_t bytes = (uint64_t)links * LINK_MEMORY;
+    uint64_t left = s->out.memory ? s->out.memory(s->out.user) : bytes;
+    if (s->state != SESSION_JOINING) return true;
     char text[WIRE_TEXT_MAX] = "";
-    append(text, sizeof text,
-           "a world of %u members needs %u descriptors more in this process, "
-           "and there may be %llu (ulimit -n)",
-           s->next->size, need, (unsigned long long)have);
+    if (have < need)
+        append(text, sizeof text,
+               "a world of %u members needs %u descriptors more in this "
+               "process, and there may be %llu (ulimit -n)",
+               s->next->size, need, (unsigned long long)have);
+    else if (left < bytes)
+        append(text, sizeof text,
+               "a world of %u members needs %llu KiB of memory more in this "
+               "process, and there are %llu (ulimit -v, the host, or its "
+               "control group)",
+               s->next->size, (unsigned long long)(bytes / 1024),
+               (unsigned long long)(left / 1024));
+    else
+        return true;
     session_gone(s, text);
     return false;
 }

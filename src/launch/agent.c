@@ -5,6 +5,7 @@
 #include "../base/host.h"
 #include "bind.h"
 #include "guard.h"
+#include "host_room.h"
 #include "key.h"
 #include "agent_link.h"
 #include "proc.h"
@@ -303,6 +304,15 @@ static void refuse(struct agent *agent, const char *text)
     free(texts.bytes);
 }
 
+static bool has_room(struct agent *agent, const struct host_load *load)
+{
+    char error[MESSAGE_SIZE / 2];
+    struct host_room room = host_room_here();
+    if (host_has_room(&room, load, error, sizeof error)) return true;
+    refuse(agent, error);
+    return false;
+}
+
 /* Adds the address of the ssh client, which is probably the launcher. */
 static void add_ssh_client(struct link_texts *addresses, const char *example)
 {
@@ -323,13 +333,17 @@ static void on_setup(struct agent *agent, const struct link_frame *frame)
                                .size = frame->size};
     struct link_texts addresses = {0}, answer = {0};
     const char *directory = link_get(&texts);
-    int64_t fixed = 0;
+    int64_t fixed = 0, ranks = -1, inputs = -1;
     const char *key = NULL;
     if (directory && link_get_number(&texts, &fixed)) key = link_get(&texts);
-    if (!key || !key_take(key)) {
+    if (!key || !link_get_number(&texts, &ranks) ||
+        !link_get_number(&texts, &inputs) || ranks < 0 || ranks > RANKS_MAX ||
+        inputs < 0 || inputs > RANKS_MAX || !key_take(key)) {
         refuse(agent, "the launcher's request makes no sense");
         return;
     }
+    struct host_load load = {(uint32_t)ranks, (uint32_t)inputs};
+    if (!has_room(agent, &load)) return;
     if (chdir(directory) !=
         0) /* otherwise the ranks start in the home directory */
         fprintf(stderr, "pccl-master: no directory %s on this host: %s\n",

@@ -26,7 +26,8 @@ enum {
 enum link_type {
     /* launcher to agent */
     LINK_SETUP = 1, /* directory, whether the address is the user's choice, the
-                       key of the run or "", addresses of the coordinator */
+                       key of the run or "", its ranks, those with an input,
+                       addresses of the coordinator */
     LINK_START,     /* see remote_start */
     LINK_INPUT,     /* input of a rank; empty: end of input */
     LINK_SIGNAL,    /* number; to the process group of the rank */

@@ -1,6 +1,8 @@
 /* coordinators.c - see coordinators.h. */
 #include "coordinators.h"
 
+#include "host_room.h"
+
 #include "hosts.h"
 #include "key.h"
 
@@ -81,5 +83,18 @@ bool coordinators_settle(const struct options *o, const struct address *listen,
 
 uint32_t coordinators_reserve(const struct options *o)
 {
-    return o->mode == MODE_LAUNCH ? 2 * o->rank_count + 3 * o->spares : 0;
+    struct placement placement;
+    uint32_t reserve = 0;
+    if (o->mode != MODE_LAUNCH) return 0;
+    uint32_t count = o->rank_count + o->spares;
+    placement_make(&placement, &o->hosts, o->per_host, count);
+    for (uint32_t i = 0; i < placement.host_count; i++)
+        if (!host_is_local(placement.hosts[i])) reserve += AGENT_DESCRIPTORS;
+    for (uint32_t i = 0; i < count; i++) {
+        bool local = host_is_local(placement.hosts[placement.ranks[i].host]);
+        bool spare = i >= o->rank_count; /* its input is a pipe, too */
+        if (local) reserve += RANK_DESCRIPTORS + spare;
+    }
+    placement_free(&placement);
+    return reserve;
 }

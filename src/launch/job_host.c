@@ -1,5 +1,6 @@
 /* job_host.c - hosts of a job, and reports of their agents. */
 #include "../master/master_server.h"
+#include "host_room.h"
 #include "job_rank.h"
 #include "reach.h"
 
@@ -167,7 +168,7 @@ static bool on_frame(void *user, const struct link_frame *frame)
 }
 
 static bool host_call(struct host *host, const struct link_texts *addresses,
-                      bool fixed)
+                      bool fixed, const struct host_load *load)
 {
     struct job *job = host->job;
     char error[MESSAGE_SIZE / 2];
@@ -180,6 +181,7 @@ static bool host_call(struct host *host, const struct link_texts *addresses,
         .files = job->setup.files,
         .fixed = fixed,
         .addresses = addresses,
+        .load = *load,
         .events = {on_ready, on_lost, on_frame, host},
     };
     host->remote = remote_open(&setup, error, sizeof error);
@@ -203,6 +205,26 @@ static bool addresses_make(const struct job *job, struct link_texts *addresses)
     return fixed;
 }
 
+/* Spares wait for a line of their input, and one rank may read ours. */
+static struct host_load load_of(const struct job *job, uint32_t host)
+{
+    struct host_load load = {job->placement.locals[host], 1};
+    for (uint32_t i = job->setup.options->rank_count; i < job->count; i++)
+        load.inputs += job->placement.ranks[i].host == host;
+    return load;
+}
+
+/* Ranks that go on, or that a keeper starts, have their room. */
+static bool local_has_room(const struct job *job, const struct host_load *load)
+{
+    char error[MESSAGE_SIZE / 2];
+    struct host_room room = host_room_here();
+    if (job->setup.keep || host_has_room(&room, load, error, sizeof error))
+        return true;
+    job_message(job->setup.err, "%s", error);
+    return false;
+}
+
 bool hosts_open(struct job *job)
 {
     struct link_texts addresses = {0};
@@ -217,8 +239,10 @@ bool hosts_open(struct job *job)
         struct host *host = &job->hosts[i];
         host->job = job;
         host->name = job->placement.hosts[i];
+        struct host_load load = load_of(job, i);
         host->ready = host_is_local(host->name);
-        if (!host->ready) good = host_call(host, &addresses, fixed);
+        good = host->ready ? local_has_room(job, &load)
+                           : host_call(host, &addresses, fixed, &load);
     }
     free(addresses.bytes);
     return good;

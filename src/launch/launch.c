@@ -193,7 +193,7 @@ static bool server_open(struct launch *launch)
     };
     char error[MESSAGE_SIZE / 2] = "";
     char text[ADDRESS_SIZE];
-    if (launch->keep.table || hosts_are_far(&options->hosts)) setup.reserve = 0;
+    if (launch->keep.table) setup.reserve = 0;
     if (!coordinators_settle(options, &listen, &setup)) return false;
     if (options->mode == MODE_COORDINATOR) {
         launch->open = open_run_begin(options, launch->loop, &setup);

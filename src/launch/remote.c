@@ -190,6 +190,8 @@ static void setup_send(struct remote *remote)
     if (o->keyed) run_key_print(&o->key, key);
     link_put(&texts, key);
     run_key_forget(key, sizeof key);
+    link_put_number(&texts, remote->setup.load.ranks);
+    link_put_number(&texts, remote->setup.load.inputs);
     struct link_texts all = *remote->setup.addresses;
     for (const char *text; (text = link_get(&all));) link_put(&texts, text);
     link_send(&remote->link, LINK_SETUP, 0, texts.bytes, texts.size);

@@ -3,6 +3,7 @@
 #ifndef PCCL_LAUNCH_REMOTE_H
 #define PCCL_LAUNCH_REMOTE_H
 
+#include "host_room.h"
 #include "options.h"
 #include "proc.h"
 
@@ -29,6 +30,7 @@ struct remote_setup {
     struct rlimit files;
     bool fixed;                         /* the user chose the address */
     const struct link_texts *addresses; /* of the coordinator */
+    struct host_load load;              /* that the agent will start */
     struct remote_events events;
 };
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +13,13 @@
 #include <unistd.h>
 
 enum { SIZE_MIN_OFFERED = 4096, SIZE_MAX_OFFERED = 64 * 1024 * 1024 };
+
+static atomic_bool reserves;
+
+void shared_memory_reserve(bool reserve)
+{
+    atomic_store_explicit(&reserves, reserve, memory_order_relaxed);
+}
 
 static size_t file_size(uint32_t size)
 {
@@ -32,6 +40,13 @@ static int make_nameless(const char *name)
     return fd;
 }
 
+static bool is_there(int fd, size_t size)
+{
+    if (ftruncate(fd, (off_t)size) != 0) return false;
+    return !atomic_load_explicit(&reserves, memory_order_relaxed) ||
+           posix_fallocate(fd, 0, (off_t)size) == 0;
+}
+
 /* Memory without a name, for this user, of a size that nobody can change; -1:
  * none. */
 static int make_sealed(const char *name, size_t size,
@@ -43,7 +58,7 @@ static int make_sealed(const char *name, size_t size,
         return -1;
     int fd = make_nameless(name);
     if (fd < 0) return -1;
-    if (fchmod(fd, S_IRUSR | S_IWUSR) == 0 && ftruncate(fd, (off_t)size) == 0 &&
+    if (fchmod(fd, S_IRUSR | S_IWUSR) == 0 && is_there(fd, size) &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ==
             0 &&
         getrandom(&offer->nonce, sizeof offer->nonce, 0) ==

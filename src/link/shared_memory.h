@@ -29,6 +29,12 @@ struct shared_memory {
     struct shared_region lent; /* region of the other end, mapped to be read */
 };
 
+/* From now on all that is made in this process is reserved at once: where the
+ * kernel counts what it promises, it would refuse a page by ending the process
+ * that touches it. Otherwise a page is taken when it is touched: there is
+ * always one, and most queues are never full. */
+void shared_memory_reserve(bool reserve);
+
 /* Makes memory with queues of `size` bytes each (a power of two, whole pages),
  * and describes how another process finds it. False: not possible here. */
 bool shared_memory_make(struct shared_memory *s, uint32_t size,

@@ -8,6 +8,7 @@
 #include "../base/float_env.h"
 #include "../base/host.h"
 #include "../base/log.h"
+#include "../base/memory_supply.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -267,6 +268,12 @@ static uint64_t on_afford(void *comm, uint64_t descriptors)
     return descriptors_afford(descriptors);
 }
 
+static uint64_t on_afford_memory(void *comm)
+{
+    (void)comm;
+    return memory_supply_here();
+}
+
 static bool allocate(pcclComm_t *c, pccl_ns deadline)
 {
     c->session = calloc(1, sizeof *c->session);
@@ -289,7 +296,8 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
         .events = {.user = c,
                    .to_master = comm_master_send,
                    .changed = on_changed,
-                   .afford = on_afford},
+                   .afford = on_afford,
+                   .memory = on_afford_memory},
         .pool_size = c->params.p2p_connection_pool_size,
         .deadline = deadline,
         .now = comm_now(),
@@ -413,6 +421,7 @@ static int join_run(pcclComm_t *c)
     pccl_ns until = comm_limit(c);
     c->background.stopping = c->io.accept_paused = false;
     c->io.transport = own_transport();
+    if (memory_is_counted("")) shared_memory_reserve(true);
     c->patience = env_patience_ns(warn_patience);
     if (c->patience == 0) c->patience = MASTER_PATIENCE_DEFAULT;
     if (!allocate(c, deadline)) {

@@ -19,10 +19,12 @@ enum {
 
 /* ------------------------------------------------------------ negotiation */
 
+/* Bytes then go through the socket; nothing but time is lost. */
 static void report_tcp(const pcclComm_t *c, const char *why)
 {
-    if (c->io.transport == TRANSPORT_SHM)
-        LOG(LOG_WARN, "no shared memory with a member of this host: %s", why);
+    bool asked_for = c->io.transport == TRANSPORT_SHM;
+    LOG(asked_for ? LOG_WARN : LOG_DEBUG,
+        "no shared memory with a member of this host: %s", why);
 }
 
 /* The queues of a pair are so long that the part written next has left the
@@ -84,8 +86,12 @@ void comm_shm_settled(void *comm, uint32_t number, bool taken)
 uint8_t *comm_shm_region_export(void *comm, struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
-    if (!c->io.region.memory && !shared_region_make(&c->io.region, REGION_SIZE))
+    if (!c->io.region.memory &&
+        !shared_region_make(&c->io.region, REGION_SIZE)) {
+        LOG(LOG_DEBUG, "no memory that all members of this host read: large "
+                       "collectives go through the queues of pairs");
         return NULL;
+    }
     *offer = c->io.region.offer;
     return c->io.region.memory;
 }

@@ -343,6 +343,35 @@ static void test_area(void **state)
     shared_region_free(&own);
 }
 
+/* Bytes that a descriptor's memory has taken. */
+static uint64_t taken(uint32_t fd)
+{
+    struct stat st;
+    assert_int_equal(fstat((int)fd, &st), 0);
+    return (uint64_t)st.st_blocks * 512;
+}
+
+/* Memory is there before anybody touches it, or it is not made. */
+static void test_reserved(void **state)
+{
+    enum { AREA = 64 * 1024 };
+    (void)state;
+    struct shared_region own;
+    struct shared_memory s;
+    struct channel_offer offer;
+    assert_true(shared_memory_make(&s, SIZE, &offer));
+    assert_true(taken(offer.fd) < 2 * SIZE);
+    shared_memory_free(&s);
+    shared_memory_reserve(true);
+    assert_true(shared_memory_make(&s, SIZE, &offer));
+    assert_true(taken(offer.fd) >= CHANNEL_PAGE + 2 * SIZE);
+    assert_true(shared_region_make(&own, AREA));
+    assert_true(taken(own.offer.fd) >= AREA);
+    shared_memory_reserve(false);
+    shared_region_free(&own);
+    shared_memory_free(&s);
+}
+
 /* Under a limit of file sizes no shared memory is made, and no signal comes. */
 static void test_limit(void **state)
 {
@@ -381,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_memory_of_others),
         cmocka_unit_test(test_area),
         cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_reserved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

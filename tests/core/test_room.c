@@ -1,5 +1,5 @@
 /* test_room.c - a newcomer joins no world for whose links its process lacks
- * descriptors (rule R3j). */
+ * descriptors or memory (rule R3j). */
 #include "unit.h"
 
 #include "../../src/elastic/session.h"
@@ -8,7 +8,7 @@ enum { MEMBERS = 7 };
 
 static struct session *session;
 static struct wire_member members[MEMBERS];
-static uint64_t affordable, asked_for;
+static uint64_t affordable, asked_for, memory_left = UINT64_MAX;
 
 static void on_send(void *user, const struct wire_msg *m)
 {
@@ -40,6 +40,12 @@ static uint64_t on_afford(void *user, uint64_t descriptors)
     return affordable;
 }
 
+static uint64_t on_memory(void *user)
+{
+    (void)user;
+    return memory_left;
+}
+
 /* Member 10 of 10 to 16 is proposed with all of them. */
 static void join_with(uint64_t descriptors, bool mesh)
 {
@@ -48,7 +54,8 @@ static void join_with(uint64_t descriptors, bool mesh)
     struct session_config c = {.driver = {.dial = on_dial, .close = on_close},
                                .events = {.to_master = on_send,
                                           .changed = on_changed,
-                                          .afford = on_afford},
+                                          .afford = on_afford,
+                                          .memory = on_memory},
                                .pool_size = 1,
                                .deadline = PCCL_S};
     assert_true(session && session_init(session, &c));
@@ -99,11 +106,30 @@ static void test_one_too_few(void **state)
     leave();
 }
 
+static void test_too_little_memory(void **state)
+{
+    (void)state;
+    memory_left = 6 * 520 * 1024;
+    join_with(12, true);
+    assert_int_equal(session->state, SESSION_JOINING);
+    leave();
+    memory_left--;
+    join_with(12, true);
+    assert_int_equal(session->state, SESSION_GONE);
+    assert_string_equal(session->reason,
+                        "a world of 7 members needs 3120 KiB of memory more in "
+                        "this process, and there are 3119 (ulimit -v, the "
+                        "host, or its control group)");
+    leave();
+    memory_left = UINT64_MAX;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_enough_is_enough),
         cmocka_unit_test(test_one_too_few),
+        cmocka_unit_test(test_too_little_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

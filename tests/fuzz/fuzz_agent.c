@@ -192,6 +192,9 @@ static size_t make_fit(struct fuzz_input *in, char *to)
         type = LINK_SETUP;
         link_put(&texts, "/");
         link_put_number(&texts, bits >> 4 & 1);
+        link_put(&texts, "");
+        link_put_number(&texts, bits & 128 ? 9999 : 2);
+        link_put_number(&texts, bits & 8 ? -1 : 1);
         if (bits & 32) link_put(&texts, bits & 64 ? "127.0.0.1:80" : "no:0");
         break;
     case 1:

@@ -421,7 +421,7 @@ better ring forgotten (O6)|master/admission.c|s/ || optimize_has_better(m, m->gr
 probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_close_unwanted(s->links);//
 crossed votes are refused amid a round (V5)|master/votes.c|s/!admission_all_open(m) || //
 more members than descriptors (M1b)|master/master.c|s/known >= m->peers_max/known >= PEERS_MAX/
-joins what it has no descriptors for (R3j)|elastic/session_view.c|s/if (have >= need || s->state/if (have < need || s->state/
+joins what it has no descriptors for (R3j)|elastic/session_view.c|s/if (have < need)/if (have >= need)/
 hosts are not kept together (O8)|master/optimize.c|s/if (host) behind = \*host;//
 networks are not kept together (O8)|master/optimize.c|s/if (network \&\& behind == 0) behind = \*network;//
 crossed votes wait (V5)|master/master.c|s/^    votes_refuse_crossed(m);//
