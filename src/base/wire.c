@@ -5,6 +5,7 @@
 #include "arguments.h"
 #include "cursor.h"
 #include "dtype.h"
+#include "wire_member.h"
 #include "wire_partial.h"
 #include "wire_resume.h"
 
@@ -30,6 +31,9 @@ enum {
     OP_LIST_MAX = OP_SIZE * WIRE_OPS_MAX,
     LISTED_MAX = OP_LIST_MAX + WIRE_SETS_MAX * WIRE_SET_SIZE + 128
 };
+static_assert((WIRE_MEMBER_MAX + 2) * PEERS_MAX + 6 * WIRE_RELAYS_MAX + 256 <=
+                  (int)WIRE_BODY_MAX,
+              "a view fits a message");
 static_assert(LISTED_MAX + ARGUMENTS_SIZE <= (int)WIRE_BODY_MAX,
               "lists fit a message");
 
@@ -108,26 +112,6 @@ bool wire_addr_is_host(const struct wire_addr *a)
     bool link_local = a->ip[0] == 0xfe && (a->ip[1] & 0xc0) == 0x80;
     return a->ip[0] != 0xff && !link_local &&
            memcmp(a->ip, none, sizeof none) != 0;
-}
-
-/* Most members have none. */
-static void announced_field(struct cursor *c, struct wire_addr *a)
-{
-    uint8_t has = a->family != 0;
-    cursor_u8(c, &has);
-    if (has > 1) c->failed = true;
-    if (has == 1) wire_addr_field(c, a);
-    if (has == 1 && !wire_addr_is_host(a)) c->failed = true;
-}
-
-static void member_field(struct cursor *c, struct wire_member *m)
-{
-    cursor_u64(c, &m->id);
-    cursor_u64(c, &m->host);
-    cursor_i32(c, &m->hint);
-    cursor_u32(c, &m->pid);
-    wire_addr_field(c, &m->addr);
-    announced_field(c, &m->announced);
 }
 
 static void op_field(struct cursor *c, struct wire_op *op)
@@ -252,7 +236,7 @@ static void hello_field(struct cursor *c, struct wire_msg *m)
     cursor_u16(c, &m->hello.pool);
     cursor_flag(c, &m->hello.join);
     cursor_flag(c, &m->hello.stays);
-    member_field(c, &m->hello.self);
+    wire_member_field(c, &m->hello.self);
     cursor_flag(c, &m->hello.fetched);
     cursor_u64(c, &m->hello.revision);
     cursor_u64(c, &m->hello.max_stale);
@@ -478,7 +462,6 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     }
 WIRE_LIST(ops, struct wire_op, WIRE_OPS_MAX, op_field)
 WIRE_LIST(ids, uint64_t, PEERS_MAX, cursor_u64)
-WIRE_LIST(members, struct wire_member, PEERS_MAX, member_field)
 WIRE_LIST(order, uint16_t, PEERS_MAX, cursor_u16)
 WIRE_LIST(edges, struct wire_edge, WIRE_EDGES_MAX, edge_field)
 WIRE_LIST(waits, struct wire_wait, WIRE_WAITS_MAX, wait_field)
@@ -506,7 +489,8 @@ static void wire_body(struct cursor *c, struct wire_msg *m,
     if (lists & LIST_SETS) sets_list(c, m);
     if (lists & LIST_IDS) ids_list(c, &m->id_count, &m->ids, s ? s->ids : NULL);
     if (lists & LIST_MEMBERS)
-        members_list(c, &m->member_count, &m->members, s ? s->members : NULL);
+        wire_members_list(c, &m->member_count, &m->members,
+                          s ? s->members : NULL);
     if (lists & LIST_ORDER)
         order_list(c, &m->order_count, &m->order, s ? s->order : NULL);
     if (lists & LIST_EDGES)

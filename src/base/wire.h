@@ -13,7 +13,7 @@ enum {
     WIRE_MAGIC = 0x5043,
     WIRE_VERSION = 1,
     WIRE_HEADER_SIZE = 8,
-    WIRE_BODY_MAX = 256 * 1024,
+    WIRE_BODY_MAX = 272 * 1024, /* PROPOSE of as many as there may be */
     WIRE_FRAME_MAX = WIRE_HEADER_SIZE + WIRE_BODY_MAX,
     WIRE_OPS_MAX = OPS_MAX,      /* operations in one list */
     WIRE_RESULT_MAX = 64 * 1024, /* bytes of a donated result */

@@ -408,10 +408,25 @@ static void test_full_lists_fit(void **state)
                           .ops = big->ops,
                           .sets = (const uint8_t *)big->members};
     assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
+    for (uint32_t i = 0; i < PEERS_MAX; i++) { /* as unlike as can be */
+        struct wire_member *x = &big->members[i];
+        uint64_t far = (uint64_t)i << 40 | i << 20;
+        *x = (struct wire_member){.id = far,
+                                  .host = i,
+                                  .hint = -2 * (int32_t)i,
+                                  .pid = i << 20,
+                                  .addr = {6, {[14] = (uint8_t)(i >> 8)}, 1},
+                                  .announced = {6, {1}, 2}};
+        x->addr.ip[15] = (uint8_t)i;
+    }
     m = (struct wire_msg){.type = WIRE_PROPOSE, .member_count = PEERS_MAX};
     m.members = big->members;
     m.order_count = PEERS_MAX;
     m.order = big->order;
+    m.relay_count = WIRE_RELAYS_MAX;
+    m.relays = big->relays;
+    for (uint32_t i = 0; i < WIRE_RELAYS_MAX; i++)
+        big->relays[i] = (struct wire_relay){0, 1, 2};
     assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
     m = (struct wire_msg){.type = WIRE_WAITING,
                           .wait_count = WIRE_WAITS_MAX,

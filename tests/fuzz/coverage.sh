@@ -20,7 +20,7 @@ done
 # shared state; the coordinator's words, and those to the coordinator; the
 # launcher; checkpoints.
 files='
-base/arguments.c base/cursor.h base/wire.c base/wire_resume.c
+base/arguments.c base/cursor.h base/wire.c base/wire_member.c base/wire_resume.c
 link/channel.h link/conn.c link/conn_receive.c link/conn_send.c link/frame.c
 link/link.c link/links.c link/probe.c link/region.c link/unexpected.c
 ring/allreduce_single_copy.c ring/fast_path.c ring/op_done.c ring/op_frame.c

@@ -458,7 +458,7 @@ no heartbeats|elastic/session_waits.c|s/^        session_send(s, \&beat);/      
 past is told as lacking (W3)|elastic/session_waits.c|s/past ? WAIT_PAST : WAIT_LACKS/past ? WAIT_LACKS : WAIT_LACKS/
 nobody is asked what it lacks (W3)|master/stall_watch.c|s/^    stall_ask(m, false);//
 a silent member lacks nothing (W3)|master/wait_graph.c|s/return wait_is_silent(m, link) ? .*;/return WAIT_PART_UNKNOWN;/
-any address is announced (N1)|base/wire.c|s/if (has == 1 .. !wire_addr_is_host(a)) /if (false) /
+any address is announced (N1)|base/wire_member.c|s/if (!wire_addr_is_host(a)) /if (false) /
 the seen address is dialed first (N2a)|link/link.c|s/(&l->member, l->turn)/(\&l->member, l->turn + 1)/
 one address is dialed (N2a)|link/link.c|s/    if (l->open == 0) l->turn++;//
 a silent address is not left (N2b)|link/link.c|s/^        way_try_other(.*;//
