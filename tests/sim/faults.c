@@ -351,7 +351,8 @@ void sim_heal(struct sim *s)
     s->healing = true;
     s->last_fault = s->now;
     if (s->options.masters > 0) s->last_fault += 2 * SIM_GRACE;
-    if (s->master_down_until > s->now) s->master_down_until = s->now;
+    if (s->master_down_until > s->now) /* it ticks as soon as it runs */
+        s->master_down_until = s->master_tick_at = s->now;
     if (s->master_paused_until > s->now)
         s->master_tick_at = s->now + PCCL_TIME_TO_PING(SIM_DEADLINE);
     s->master_paused_until = s->master_cut_until = 0;
