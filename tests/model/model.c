@@ -30,11 +30,14 @@ void model_free(struct model *m)
     for (uint32_t i = 0; i < m->process_end; i++) {
         struct process *p = m->processes[i];
         if (!p) continue;
+        for (uint32_t k = 0; k < p->caller_count; k++)
+            data_over(&p->callers[k]);
         free(p->up.of);
         free(p->down.of);
         free(p->seqs);
         free(p);
     }
+    data_free(m);
     free(m->calls);
     free(m);
 }
@@ -138,18 +141,47 @@ static struct process *take_process(struct model *m, const struct trace *t)
     return *slot;
 }
 
+/* What a process does beside its messages to the master. */
+static void dispatch_beside(struct model *m, struct process *p,
+                            const struct trace *t)
+{
+    switch ((enum trace_kind)t->kind) {
+    case TRACE_MADE:
+        samples_made(p, t);
+        return;
+    case TRACE_SUM:
+        samples_seen(m, p, t);
+        return;
+    case TRACE_ASKED:
+        data_asked(m, p, t);
+        return;
+    case TRACE_PIECE:
+        data_came(m, p, t);
+        return;
+    case TRACE_AVERAGE:
+    case TRACE_AVERAGED:
+        caller_program(m, p, t);
+        return;
+    default:
+        member_program(m, p, t);
+        return;
+    }
+}
+
 static void dispatch(struct model *m, struct process *p, const struct trace *t)
 {
+    bool frame = t->kind == TRACE_ASKED || t->kind == TRACE_PIECE;
     bool calls = t->kind == TRACE_TO_MASTER && t->message == MESSAGE_PARTIAL &&
                  t->flag == SAYS_CALL;
-    if (p->call_due && !calls && t->kind != TRACE_AVERAGED)
+    if (p->call_due && !calls && !frame && t->kind != TRACE_AVERAGED)
         REFUSE(m, "A2: a call of %llu is not said", (unsigned long long)p->id);
-    p->call_due = false;
+    if (!frame) p->call_due = false;
     switch ((enum trace_kind)t->kind) {
     case TRACE_TO_MASTER:
         if (t->message == MESSAGE_MEASURED) probe_reported(m, p, t);
         member_sends(m, p, t);
         if (t->message == MESSAGE_PARTIAL) caller_sends(m, p, t);
+        if (t->message == MESSAGE_SAMPLES) samples_sent(m, p, t);
         if (t->message != MESSAGE_OTHER) goes(m, &p->up, t);
         return;
     case TRACE_AT_MASTER:
@@ -179,10 +211,9 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
         return;
     case TRACE_AT_PROCESS:
         comes(m, &p->down, t);
+        if (t->message == MESSAGE_SAMPLES) samples_heard(p, t);
+        if (t->message == MESSAGE_PROBE) probe_read(p, t);
         member_reads(m, p, t);
-        if (t->message != MESSAGE_PROBE) return;
-        p->probe_read = t->round;
-        p->probe_read_with = t->number;
         return;
     case TRACE_LOST:
         master_loses(m, p);
@@ -198,12 +229,8 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
     case TRACE_FRAME:
         call_hears(m, p, t);
         return;
-    case TRACE_AVERAGE:
-    case TRACE_AVERAGED:
-        caller_program(m, p, t);
-        return;
     default:
-        member_program(m, p, t);
+        dispatch_beside(m, p, t);
         return;
     }
 }

@@ -4,10 +4,12 @@
  * It keeps the state that the rules speak of, for the master and for each
  * process, and refuses the first event that no rule allows, or that comes
  * though a rule demands another one. It knows no time but deadlines, no bytes
- * but their hashes, no plan of any algorithm. model.c has the channels and the
- * dispatch, model_master.c the master, model_member.c the processes,
- * model_heirs.c the next master, model_calls.c the operations of all of them
- * together, model_average.c and model_share.c the partial all-reduces. */
+ * but their hashes (of partial all-reduces: all), no plan of any algorithm.
+ * model.c has the channels and the dispatch, model_master.c the master,
+ * model_member.c the processes, model_heirs.c the next master, model_calls.c
+ * the operations of all of them together; model_average.c, model_share.c,
+ * model_caller.c and model_data.c the partial all-reduces. README.md has a
+ * table of the rules. */
 #ifndef MODEL_H
 #define MODEL_H
 

@@ -1,6 +1,6 @@
 /* model_caller.c - partial all-reduces at one process: what it says of them,
  * and how its calls end; and all processes that end the same round. Rules A2,
- * A6 to A8, A11, A12, H8. */
+ * A6 to A8, A11, A12, H8. Its data: model_data.c. */
 #include "model_state.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static struct caller *caller_of(struct process *p, uint64_t tag)
     return NULL;
 }
 
-static struct caller *caller_by(struct process *p, uint64_t number)
+struct caller *caller_by(struct process *p, uint64_t number)
 {
     for (uint32_t i = 0; i < p->caller_count; i++) {
         struct caller *c = &p->callers[i];
@@ -53,6 +53,7 @@ static void says_folded(struct model *m, struct process *p,
     if (t->set_count == 1 && t->sets[0] & ~c->called)
         REFUSE(m, "A6: who has not called contributes");
     c->folded = true;
+    if (!m->wrong) data_folded(m, p, c, t);
 }
 
 void caller_sends(struct model *m, struct process *p, const struct trace *t)
@@ -71,7 +72,10 @@ void caller_sends(struct model *m, struct process *p, const struct trace *t)
         if (c) c->failing = true;
         return;
     default:
-        if (!caller_by(p, t->number) && !p->keeps)
+        c = caller_by(p, t->number);
+        if (c)
+            data_held(m, p, c, t);
+        else if (!p->keeps)
             REFUSE(m, "A7: HOLDS of a round that is not known");
         return;
     }
@@ -103,7 +107,7 @@ static void reads_end(struct process *p, struct caller *c,
         c->sets[i] = i < t->set_count ? t->sets[i] : 0;
 }
 
-void caller_reads(struct process *p, const struct trace *t)
+void caller_reads(struct model *m, struct process *p, const struct trace *t)
 {
     struct caller *c = caller_of(p, t->names[0].tag);
     if (!c || !c->under_way || c->ended) return;
@@ -111,9 +115,14 @@ void caller_reads(struct process *p, const struct trace *t)
     case ORDER_PLAN:
         if (!c->failing && (c->number == 0 || c->number == t->number))
             reads_plan(c, t);
+        if (c->number == t->number) data_planned(m, p, c);
         return;
     case ORDER_FETCH:
         c->number = t->number;
+        c->reports = true;
+        return;
+    case ORDER_REPORT:
+        c->reports = true;
         return;
     case ORDER_END:
         if (!c->failing) reads_end(p, c, t);
@@ -143,8 +152,9 @@ void caller_cut(struct process *p)
 /* ----------------------------------------------------------------- the program
  */
 
-static void begins(struct model *m, struct process *p, uint64_t tag)
+static void begins(struct model *m, struct process *p, const struct trace *t)
 {
+    uint64_t tag = t->names[0].tag;
     struct caller *c = caller_of(p, tag);
     if (!c && p->caller_count == TAGS_KEPT) {
         REFUSE(m, "more tags than the model has room for");
@@ -153,6 +163,7 @@ static void begins(struct model *m, struct process *p, uint64_t tag)
     if (!c) c = &p->callers[p->caller_count++];
     if (c->under_way) REFUSE(m, "a tag is called twice at a time");
     *c = (struct caller){.tag = tag, .under_way = true, .lost = c->missed};
+    data_begins(m, p, c, t);
     p->call_due = !c->lost && !p->mute && !p->master_lost &&
                   p->installs_due == 0 && p->state == IN_VIEW;
 }
@@ -242,13 +253,15 @@ static void ends(struct model *m, struct process *p, const struct trace *t)
         if (!same) REFUSE(m, "A7: a call ends with other contributors");
         if (!m->wrong) shares(m, p, c, t);
     }
+    if (!m->wrong) data_ended(m, p, c, t);
+    data_over(c);
     *c = (struct caller){.tag = c->tag};
 }
 
 void caller_program(struct model *m, struct process *p, const struct trace *t)
 {
     if (t->kind == TRACE_AVERAGE)
-        begins(m, p, t->names[0].tag);
+        begins(m, p, t);
     else
         ends(m, p, t);
 }

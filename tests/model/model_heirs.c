@@ -91,7 +91,8 @@ static void forget_process(struct model *m, struct process *p)
     p->undecided = false;
     p->ended = 0;
     p->probe_due = p->evicted = p->asks = p->spoke = p->inherits = false;
-    p->reports = p->samples_told = false;
+    p->reports = p->samples_told = p->told_last.known = false;
+    p->told_owed = 0;
     memset(p->voted, 0, sizeof p->voted);
     memset(p->answers, 0, sizeof p->answers);
     p->probe = 0;

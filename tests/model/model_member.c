@@ -540,7 +540,7 @@ void member_reads(struct model *m, struct process *p, const struct trace *t)
         member_gone(p);
         return;
     case MESSAGE_COVERAGE:
-        caller_reads(p, t);
+        caller_reads(m, p, t);
         return;
     default:
         return;

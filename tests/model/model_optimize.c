@@ -45,6 +45,12 @@ void probe_ordered(struct model *m, struct process *p, const struct trace *t)
     m->probes = true;
 }
 
+void probe_read(struct process *p, const struct trace *t)
+{
+    p->probe_read = t->round;
+    p->probe_read_with = t->number;
+}
+
 /* MEASURED, at its sender. */
 void probe_reported(struct model *m, const struct process *p,
                     const struct trace *t)

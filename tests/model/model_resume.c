@@ -111,6 +111,7 @@ void member_resumed(struct model *m, struct process *p, const struct trace *t)
     p->speaks = true;
     p->installs_due = 1 + (t->flag != 0); /* H8: after that of H7 */
     p->call_last = 0;
+    samples_anew(p); /* G4 */
     p->passing = p->verdicts;
     memset(p->again, 0, sizeof p->again);
 }

@@ -1,5 +1,5 @@
 /* model_samples.c - the samples of a step, as the master adds them up and tells
- * the members. Rules G1 to G4. */
+ * the members, and what these make of it. Rules G1 to G6. */
 #include "model_state.h"
 
 #include <string.h>
@@ -60,6 +60,23 @@ void samples_reported(struct model *m, struct process *p, const struct trace *t)
     look(m, g);
 }
 
+static struct told told_of(const struct group *g)
+{
+    return (struct told){.known = true,
+                         .reached = is_reached(g),
+                         .step = g->sum.step,
+                         .samples = g->sum.samples,
+                         .target = g->sum.target,
+                         .members = g->sum.members};
+}
+
+static bool same_told(const struct told *a, const struct told *b)
+{
+    return a->known == b->known && a->reached == b->reached &&
+           a->step == b->step && a->samples == b->samples &&
+           a->target == b->target && a->members == b->members;
+}
+
 void samples_told(struct model *m, struct process *p, const struct trace *t)
 {
     struct group *g = group_of(m, p->group);
@@ -75,7 +92,23 @@ void samples_told(struct model *m, struct process *p, const struct trace *t)
     if (t->flag != is_reached(g))
         REFUSE(m, "G3: step %llu is told as %sreached",
                (unsigned long long)t->number, t->flag ? "" : "not ");
+    p->told_last = told_of(g);
+    p->told_owed = 0;
     p->samples_told = true;
+}
+
+/* Rule G4: a change is told at the tick, which pccl.h says is a tenth of a
+ * deadline; and as much again. */
+static void check_owed(struct model *m, struct process *p, struct group *g)
+{
+    look(m, g);
+    struct told now = told_of(g);
+    bool owed = now.members > 0 && !same_told(&p->told_last, &now);
+    if (!owed || m->no_disk) p->told_owed = 0; /* J1: nothing leaves */
+    if (owed && p->told_owed == 0) p->told_owed = m->now;
+    if (owed && m->now - p->told_owed > m->deadline / 5)
+        REFUSE(m, "G4: process %llu is not told of %llu samples",
+               (unsigned long long)p->id, (unsigned long long)now.samples);
 }
 
 /* Rule G4: everybody, at once. */
@@ -84,11 +117,12 @@ void samples_settled(struct model *m)
     for (uint32_t i = 0; i < m->process_end; i++) {
         struct process *p = m->processes[i];
         if (!p) continue;
-        const struct group *g = group_of(m, p->group);
+        struct group *g = group_of(m, p->group);
         if (g->telling && is_live(p, g) && !p->samples_told)
             REFUSE(m, "G4: process %llu is not told of step %llu",
                    (unsigned long long)p->id, (unsigned long long)g->sum.step);
         p->samples_told = false;
+        if (is_live(p, g)) check_owed(m, p, g);
     }
     for (uint32_t i = 0; i < GROUPS; i++) {
         struct group *g = &m->groups[i];
@@ -102,4 +136,119 @@ void samples_settled(struct model *m)
         if (empty) g->reached = false; /* another one has its number */
         if (empty) g->sum = (struct sum){.step = 0};
     }
+}
+
+/* ------------------------------------------------------------ at a member */
+
+/* Rules G3, G6: it is full, or somebody has ended it. */
+static bool is_over(const struct process *p)
+{
+    const struct told *s = &p->heard_of;
+    return s->known &&
+           (s->step > p->made.step || (s->step == p->made.step && s->reached));
+}
+
+void samples_made(struct process *p, const struct trace *t)
+{
+    if (p->made.step != t->number) p->found = false;
+    p->made = (struct made){.any = true,
+                            .step = t->number,
+                            .samples = t->digest,
+                            .target = t->ids[0],
+                            .at = t->now};
+    p->found |= is_over(p); /* before it has begun */
+}
+
+static bool is_news(const struct process *p)
+{
+    return p->made.any &&
+           (!p->reported.any || p->made.step != p->reported.step ||
+            p->made.samples != p->reported.samples ||
+            p->made.target != p->reported.target);
+}
+
+/* Rule G5: how long it waits after a report. */
+static int64_t pause_of(const struct model *m, const struct process *p)
+{
+    int64_t pause = m->deadline / 100;
+    int64_t load = (int64_t)p->view.count * 100000; /* 10,000 a second */
+    if (load > pause) pause = load;
+    return pause < m->deadline / 10 ? pause : m->deadline / 10;
+}
+
+/* ... unless the step may be full, as far as it knows. The others have no more
+ * than the sum. */
+static bool may_hurry(const struct process *p)
+{
+    uint64_t others = p->heard_of.known && p->heard_of.step == p->made.step
+                          ? p->heard_of.samples
+                          : 0;
+    return !p->hurried && p->made.samples + others >= p->made.target;
+}
+
+void samples_sent(struct model *m, struct process *p, const struct trace *t)
+{
+    struct made *r = &p->reported;
+    uint64_t target = t->id_count > 0 ? t->ids[0] : 0;
+    if (!p->made.any || t->number != p->made.step ||
+        t->digest != p->made.samples || target != p->made.target)
+        REFUSE(m, "G1: process %llu reports what it has not made",
+               (unsigned long long)p->id);
+    else if (!is_news(p))
+        REFUSE(m, "G5: a report that is no news");
+    if (!r->any || r->step != t->number) p->hurried = false;
+    bool early = r->any && t->now - r->at < pause_of(m, p);
+    if (early && !may_hurry(p))
+        REFUSE(m, "G5: process %llu reports again after %lld ns",
+               (unsigned long long)p->id, (long long)(t->now - r->at));
+    p->hurried |= early;
+    *r = p->made;
+    r->at = t->now;
+    p->overdue = 0;
+}
+
+void samples_heard(struct process *p, const struct trace *t)
+{
+    p->heard_of = (struct told){.known = true,
+                                .reached = t->flag,
+                                .step = t->number,
+                                .samples = t->digest};
+    p->found |= p->made.any && is_over(p);
+}
+
+/* Another master. */
+void samples_anew(struct process *p)
+{
+    p->heard_of.known = p->reported.any = p->hurried = false;
+}
+
+/* The program looks. */
+void samples_seen(struct model *m, struct process *p, const struct trace *t)
+{
+    const struct told *s = &p->heard_of;
+    bool alone = p->master_lost || p->state != IN_VIEW;
+    if (alone) p->overdue = 0;
+    if (alone || !p->made.any) return;
+    bool own = !s->known || s->step < p->made.step; /* what pccl.h says */
+    uint64_t samples = own ? p->made.samples : s->samples;
+    if (!t->joins || t->number != (own ? p->made.step : s->step) ||
+        t->digest != samples)
+        REFUSE(m, "G6: process %llu knows %llu samples of step %llu, not %llu",
+               (unsigned long long)p->id, (unsigned long long)t->digest,
+               (unsigned long long)t->number, (unsigned long long)samples);
+    bool reached = p->found || is_over(p);
+    if (t->flag != reached)
+        REFUSE(m, "G6: process %llu finds step %llu %sreached, told of %llu",
+               (unsigned long long)p->id, (unsigned long long)p->made.step,
+               t->flag ? "" : "not ", (unsigned long long)s->step);
+    int64_t since = p->reported.any && p->reported.at > p->made.at
+                        ? p->reported.at
+                        : p->made.at;
+    /* Who leaves counts nowhere (G2). */
+    bool late = is_news(p) && !p->leaves && t->now - since > pause_of(m, p);
+    if (!late) p->overdue = 0;
+    if (late && p->overdue == 0) p->overdue = t->now;
+    if (late && t->now - p->overdue > m->deadline / 5)
+        REFUSE(m, "G5: process %llu does not report step %llu",
+               (unsigned long long)p->id, (unsigned long long)p->made.step);
 }

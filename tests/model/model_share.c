@@ -175,7 +175,10 @@ static void plan(struct model *m, struct average *a, uint32_t at,
         if (has(t->sets[0], i) == has(live, i))
             REFUSE(m, "A4: PLAN says another one is gone at place %u", i);
     }
+    if (a->planned[at].called == a->called && a->planned[at].live == live)
+        REFUSE(m, "A4: PLAN comes again, and nobody has called or is gone");
     a->planned[at] = (struct planned){a->called, live};
+    data_enrolled(m, a);
 }
 
 static void fetch(struct model *m, struct average *a, uint32_t at,
@@ -325,6 +328,7 @@ void average_gives(struct model *m, struct process *p, const struct trace *t)
     if (shares && a->state == MOVING) average_decides(m, a);
     if (shares) average_gives_up(m, a);
     if (shares) check_parts(m, a, t);
+    if (shares) data_enrolled(m, a);
     if (shares ? a->state != SHARED
                : t->flag != ORDER_PLAN && a->state != MOVING)
         REFUSE(m, "A7: order %u in another state of the round", t->flag);

@@ -17,7 +17,9 @@ enum {
     AVERAGES = 64, /* partial all-reduces that a master knows */
     AVERAGES_KEPT = 2, /* decisions of a tag after which RELEASE comes (A9) */
     TAGS_KEPT = 8,
-    SHARED_KEPT = 64, /* partial all-reduces whose ends are compared */
+    SHARED_KEPT = 64,   /* partial all-reduces whose ends are compared, */
+    ROLLS_KEPT = 256,   /* ... whose members are known, */
+    INPUTS_KEPT = 1024, /* and contributions to them */
 };
 
 struct ids {
@@ -104,6 +106,36 @@ struct caller {
     bool lost, missed;
     uint32_t self, part_count, owners[PARTIES];
     uint64_t sets[PARTIES];
+    /* Its place in the inputs; and which bytes have come of each contribution
+     * to the part that is owned here, and of each part. */
+    uint32_t input, fold, element;
+    uint64_t told; /* parts that HOLDS has named */
+    struct stream {
+        uint8_t *has;
+        uint64_t size, here;
+    } streams[2][PARTIES]; /* by enum trace_stream */
+    bool reports;          /* HOLDS is due for all that is here */
+};
+
+/* What one gives to a partial all-reduce. */
+struct input {
+    uint64_t id, tag, number, term, size;
+    double weight;
+    bool in_place, held; /* held: the call is under way */
+    uint8_t *bytes;      /* the contribution, and the place of the result */
+};
+
+/* That have arrived of one kind, and are not answered; key 0: none. */
+struct question {
+    uint64_t key;
+    uint32_t open;
+};
+
+/* Who is in one, and which parts it has. */
+struct roll {
+    uint32_t group, count, part_count, owners[PARTIES];
+    uint64_t tag, number, term, ids[PARTIES], begins[PARTIES], counts[PARTIES];
+    uint64_t folded; /* whose owners have told the master */
 };
 
 /* One that some have ended. */
@@ -154,6 +186,12 @@ struct process {
         uint64_t tag;
         uint32_t count;
     } absences[TAGS_KEPT];
+    struct told {
+        bool known, reached;
+        uint64_t step, samples, target;
+        uint32_t members;
+    } told_last;       /* of samples, by this master, */
+    int64_t told_owed; /* ... which is something else since then */
     /* As it is. */
     enum { NEW, JOINING, IN_VIEW, GONE } state;
     bool takes; /* the results of a batch */
@@ -187,7 +225,15 @@ struct process {
     struct trace_name donates;
     uint32_t call_last, installs_due; /* INSTALLs before the next CALL (H8) */
     bool call_due;                    /* CALL is what it does next */
-    bool keeps; /* it may have parts of rounds that are over */
+    struct made {
+        bool any;
+        uint64_t step, samples, target;
+        int64_t at;
+    } made, reported;     /* samples, by the program and to this master */
+    struct told heard_of; /* ... and what that has said of all */
+    bool found, hurried;  /* G3: its step is reached; G5: reported at once */
+    int64_t overdue;      /* its report: since then */
+    bool keeps;           /* it may have parts of rounds that are over */
     struct caller callers[TAGS_KEPT];
     uint32_t caller_count;
 };
@@ -282,6 +328,11 @@ struct model {
     struct average averages[AVERAGES]; /* in the order of their first calls */
     uint32_t average_count, shared_next;
     struct shared shared[SHARED_KEPT];
+    struct roll rolls[ROLLS_KEPT];
+    struct input inputs[INPUTS_KEPT];
+    uint32_t roll_next, input_next;
+    struct question *questions; /* that have no answer; open addressing */
+    uint32_t question_count, question_room;
     const char *wrong;
     char text[240];
 };
@@ -328,6 +379,7 @@ bool heirs_answered(struct model *m, struct process *p, const struct trace *t);
 
 /* model_optimize.c: the probes of a group. */
 void probe_ordered(struct model *m, struct process *p, const struct trace *t);
+void probe_read(struct process *p, const struct trace *t);
 void probe_reported(struct model *m, const struct process *p,
                     const struct trace *t);
 void probe_ended(struct model *m, struct process *p, const struct trace *t);
@@ -366,6 +418,12 @@ void samples_reported(struct model *m, struct process *p,
                       const struct trace *t);
 void samples_told(struct model *m, struct process *p, const struct trace *t);
 void samples_settled(struct model *m);
+/* ... at a member */
+void samples_made(struct process *p, const struct trace *t);
+void samples_sent(struct model *m, struct process *p, const struct trace *t);
+void samples_heard(struct process *p, const struct trace *t);
+void samples_seen(struct model *m, struct process *p, const struct trace *t);
+void samples_anew(struct process *p);
 
 /* model_average.c, model_share.c: partial all-reduces at the master. */
 void average_takes(struct model *m, struct process *p, const struct trace *t);
@@ -377,9 +435,27 @@ bool average_evicts(struct model *m, const struct process *p);
 
 /* model_caller.c: and at a process. */
 void caller_sends(struct model *m, struct process *p, const struct trace *t);
-void caller_reads(struct process *p, const struct trace *t);
+void caller_reads(struct model *m, struct process *p, const struct trace *t);
 void caller_cut(struct process *p);
 void caller_program(struct model *m, struct process *p, const struct trace *t);
+
+/* model_data.c: the bytes of partial all-reduces. */
+void data_free(struct model *m);
+void data_enrolled(struct model *m, const struct average *a);
+void data_begins(struct model *m, struct process *p, struct caller *c,
+                 const struct trace *t);
+void data_planned(struct model *m, const struct process *p,
+                  const struct caller *c);
+void data_over(struct caller *c);
+void data_asked(struct model *m, struct process *p, const struct trace *t);
+void data_came(struct model *m, struct process *p, const struct trace *t);
+void data_folded(struct model *m, const struct process *p,
+                 const struct caller *c, const struct trace *t);
+void data_held(struct model *m, const struct process *p, struct caller *c,
+               const struct trace *t);
+void data_ended(struct model *m, const struct process *p,
+                const struct caller *c, const struct trace *t);
+struct caller *caller_by(struct process *p, uint64_t number);
 
 /* model_member.c: an event at a process. */
 void member_sends(struct model *m, struct process *p, const struct trace *t);

@@ -10,21 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORDS_MAX = 20000 };
+enum { RECORDS_MAX = 20000, PARTIES_MAX = 64 };
 
 enum edit {
     REMOVED,
     TWICE,
     CHANGED,
+    OTHER_BYTES,  /* of a vector: one bit */
     PAIR_REMOVED, /* a message, as if it had never been sent */
     PAIR_TWICE,
     PAIR_CHANGED,
     EDITS,
 };
 
-static const char *const edit_names[EDITS] = {"removed",    "twice",
-                                              "changed",    "pair removed",
-                                              "pair twice", "pair changed"};
+static const char *const edit_names[EDITS] = {
+    "removed",      "twice",      "changed",     "other bytes",
+    "pair removed", "pair twice", "pair changed"};
 
 /* Edits that leave a behaviour of the rules. */
 static const struct {
@@ -62,20 +63,26 @@ static const struct {
      "V4: RUNNING and COMPLETE make no difference there"},
     {TRACE_TO_MASTER, MESSAGE_READY, 1u << REMOVED | 1u << PAIR_REMOVED,
      "R2: a round that begins again has forgotten it; it may not arrive"},
-    {TRACE_TO_MASTER, MESSAGE_PARTIAL,
-     1u << PAIR_CHANGED | 1u << TWICE | 1u << PAIR_REMOVED,
-     "A3: one who calls alone agrees with all; A7: who holds a part may say so "
-     "again, and what others hold may be enough"},
-    {TRACE_TO_MASTER, MESSAGE_SAMPLES,
-     1u << TWICE | 1u << PAIR_REMOVED | 1u << PAIR_CHANGED,
-     "G1: the next report replaces it, before the sum is told"},
-    {TRACE_TO_PROCESS, MESSAGE_SAMPLES,
-     1u << TWICE | 1u << PAIR_REMOVED | 1u << PAIR_TWICE,
-     "G4: a sum is told at the tick, and may be told again"},
+    {TRACE_TO_MASTER, MESSAGE_SAMPLES, 1u << PAIR_REMOVED,
+     "G5: the next one comes before this one was overdue"},
+    {TRACE_TO_PROCESS, MESSAGE_SAMPLES, 1u << PAIR_REMOVED,
+     "G4: the next one comes before this one was overdue"},
+    {TRACE_TO_PROCESS, MESSAGE_SAMPLES, 1u << TWICE | 1u << PAIR_TWICE,
+     "G4 says when a sum must be told, and forbids no repetition"},
+    {TRACE_ASKED, 0, 1u << REMOVED,
+     "A5: a question that has no answer, as the asker's call ended first"},
+    {TRACE_ASKED, 0, 1u << TWICE,
+     "A5: it is asked again, as after the loss of a link"},
+    {TRACE_PIECE, 0, 1u << REMOVED,
+     "A6, A7: bytes that come too late for a part that is not waited for"},
+    {TRACE_PIECE, 0, 1u << TWICE, "A5: a question came again, and its answer"},
+    {TRACE_MADE, 0, 1u << REMOVED | 1u << TWICE | 1u << CHANGED,
+     "G5: the next one comes before its report is due; it says the same"},
+    {TRACE_AVERAGE, 0, 1u << OTHER_BYTES,
+     "A6, A7: what is given to no part that anybody has ended with"},
+    {TRACE_SUM, 0, 1u << REMOVED | 1u << TWICE, "an observation"},
     {TRACE_TO_PROCESS, MESSAGE_WELCOME, 1u << PAIR_CHANGED,
      "a newcomer that is not proposed says its id to nobody"},
-    {TRACE_TO_PROCESS, MESSAGE_COVERAGE, 1u << PAIR_TWICE,
-     "A4: PLAN may come again, and says what it said"},
     {TRACE_TO_PROCESS, MESSAGE_EVICT,
      1u << TWICE | 1u << PAIR_REMOVED | 1u << PAIR_TWICE,
      "the connection ends with it, and that is what the process goes by"},
@@ -96,9 +103,22 @@ static void *copy_of(const void *from, size_t size)
     return to;
 }
 
+/* A program looks far more often than there is anything new. */
+static bool looks_again(const struct trace *t)
+{
+    for (size_t i = record_count; i-- > 0 && t->kind == TRACE_SUM;) {
+        const struct trace *k = &records[i].t;
+        if (k->process != t->process) continue;
+        return k->kind == t->kind && k->now == t->now &&
+               k->digest == t->digest && k->number == t->number &&
+               k->flag == t->flag;
+    }
+    return false;
+}
+
 static void keep(const struct trace *t)
 {
-    if (record_count == RECORDS_MAX) return;
+    if (record_count == RECORDS_MAX || looks_again(t)) return;
     struct trace *k = &records[record_count].t;
     records[record_count++].partner = 0;
     *k = *t;
@@ -107,6 +127,7 @@ static void keep(const struct trace *t)
     k->added = copy_of(t->added, t->added_count * sizeof *t->added);
     k->sets = copy_of(t->sets, t->set_count * sizeof *t->sets);
     k->parts = copy_of(t->parts, t->part_count * sizeof *t->parts);
+    k->bytes = copy_of(t->bytes, t->byte_count);
 }
 
 static void forget(void)
@@ -117,6 +138,7 @@ static void forget(void)
         free((void *)(uintptr_t)records[i].t.added);
         free((void *)(uintptr_t)records[i].t.sets);
         free((void *)(uintptr_t)records[i].t.parts);
+        free((void *)(uintptr_t)records[i].t.bytes);
     }
     record_count = 0;
 }
@@ -160,6 +182,10 @@ static bool change(struct trace *t, struct trace_name *names)
         t->flag = t->flag == SUCCESS ? BAD_USAGE : SUCCESS;
     } else if (t->kind == TRACE_AVERAGE) {
         return false;
+    } else if (t->kind == TRACE_MADE || t->kind == TRACE_SUM) {
+        t->digest++;
+    } else if (t->kind == TRACE_ASKED || t->kind == TRACE_PIECE) {
+        t->round += PARTIES_MAX; /* another part */
     } else if (t->kind == TRACE_FRAME) {
         t->digest++;
     } else if (t->kind == TRACE_LAUNCH || t->kind == TRACE_VIEW ||
@@ -203,6 +229,16 @@ static bool change(struct trace *t, struct trace_name *names)
     return true;
 }
 
+/* A bit of what a member gives, or of what it gets. */
+static uint8_t *other_bytes(const struct trace *t)
+{
+    uint8_t *bytes = copy_of(t->bytes, t->byte_count);
+    uint64_t at = t->byte_count / 2;
+    if (t->kind == TRACE_AVERAGE) at = t->size - 1; /* no sum rounds it away */
+    bytes[at] ^= 0x10;
+    return bytes;
+}
+
 /* The verdict on the trace with this edit; NULL: accepted. */
 static const char *verdict(size_t at, enum edit edit)
 {
@@ -212,16 +248,19 @@ static const char *verdict(size_t at, enum edit edit)
     if (!m) abort();
     size_t other = edit >= PAIR_REMOVED ? records[at].partner : at;
     enum edit what = edit >= PAIR_REMOVED ? edit - PAIR_REMOVED : edit;
+    uint8_t *bytes = NULL;
     const char *why = NULL;
     for (size_t i = 0; i < record_count && !why; i++) {
         struct trace t = records[i].t;
         bool here = edit < EDITS && (i == at || i == other);
         if (here && what == REMOVED) continue;
         if (here && what == CHANGED) (void)change(&t, names);
+        if (here && what == OTHER_BYTES) t.bytes = bytes = other_bytes(&t);
         why = model_take(m, &t);
         if (here && what == TWICE && !why) why = model_take(m, &t);
     }
     if (!why) why = model_end(m);
+    free(bytes);
     if (why) (void)snprintf(text, sizeof text, "%s", why);
     model_free(m);
     return why ? text : NULL;
@@ -303,6 +342,7 @@ static void edit_all(void)
             struct trace_name names[WIRE_OPS_MAX];
             bool pair = e >= PAIR_REMOVED;
             if (pair && records[i].partner == 0) continue;
+            if (e == OTHER_BYTES && t->byte_count == 0) continue;
             if ((e == CHANGED || e == PAIR_CHANGED) && !change(&copy, names))
                 continue;
             edits++;

@@ -30,6 +30,10 @@ enum trace_kind {
     TRACE_DIES,       /* the master; another one takes its place */
     TRACE_AVERAGE,    /* the program begins a partial all-reduce */
     TRACE_AVERAGED,   /* ... and takes its result */
+    TRACE_ASKED,      /* a question for bytes of one has arrived */
+    TRACE_PIECE,      /* ... and so has an answer */
+    TRACE_MADE,       /* the program has made samples of a step */
+    TRACE_SUM,        /* ... and looks what is known of it */
     TRACE_END,        /* of the universe */
     TRACE_KIND_COUNT,
 };
@@ -114,6 +118,8 @@ enum trace_order {
     ORDER_RELEASE,
     ORDER_REFUSE,
 };
+enum trace_fold { SUM_OF_U32, MEAN_OF_F64 };
+enum trace_stream { CONTRIBUTION, RESULT };
 /* PROPOSE, INSTALL. */
 enum { WITH_RING = 1, FOR_UPDATE = 2, FOR_OPTIMIZE = 4 };
 
@@ -127,6 +133,7 @@ struct trace_name {
 /* A part of a partial all-reduce. */
 struct trace_part {
     uint64_t begin, count, hash;
+    double weight; /* of its contributors */
     uint32_t owner, contributors;
 };
 
@@ -135,7 +142,8 @@ struct trace_part {
 struct trace {
     uint8_t kind, message;
     uint32_t process; /* its number in the universe, from 1 */
-    int64_t time;     /* ns */
+    int64_t time;     /* ns, by the master's clock, which keeps limits */
+    int64_t now;      /* messages of a process, MADE, SUM: by its own clock */
     uint32_t round; /* of the message; LAUNCH: the root's index in the scope */
     uint32_t epoch; /* of the message, frame or view; LAUNCH, RESULT, ANSWER:
                        that the program was notified of */
@@ -177,11 +185,21 @@ struct trace {
      * place of the receiver; sets, who is gone. FETCH: sets, who has each part.
      * END, and AVERAGED: sets, the contributors of each; value, 1: the receiver
      * is one, 2: RELEASE at once. REFUSE: value, why.
-     * AVERAGED: flag, enum trace_outcome.
-     * SAMPLES: number, the step; digest, samples; ids, the target; from the
-     * master: value, members; flag, it is reached. */
+     * AVERAGE: flag, enum trace_fold; size, of an element; number, the bits of
+     * the weight; joins, the two places are one. AVERAGED: flag, enum
+     * trace_outcome. ASKED, PIECE: number, the sender; digest, that of the
+     * round; flag, enum trace_stream; round, the part; value, the offset in it,
+     * size: in bytes. MADE, and SAMPLES to the master: number, the step;
+     * digest, samples; ids, the target. SUM: number, digest; joins, anything is
+     * known; flag, the step of the last MADE is reached. SAMPLES: number, the
+     * step; digest, samples; ids, the target; from the master: value, members;
+     * flag, it is reached. */
     uint32_t part_count;
     const struct trace_part *parts;
+    /* AVERAGE, AVERAGED: what lies in the place of the contribution, and then
+     * in that of the result. */
+    uint64_t byte_count;
+    const uint8_t *bytes;
 };
 
 #endif

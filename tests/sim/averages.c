@@ -153,7 +153,7 @@ static void begin(struct sim *s, struct sim_proc *p, uint32_t tag)
         .evict_after = evicts ? 2 + s->seed % 2 : 0,
         .send = f->send + GUARD,
         .recv = f->recv + GUARD};
-    witness_average(p, r.tag);
+    witness_average(p, &r, element_of(tag));
     int result = session_partial(p->session, &r, &f->call);
     SIM_TRACE(s, "process %u (id %llu) averages, tag %u nth %u: %d", p->uid,
               (unsigned long long)x->id, tag, x->nth, result);
@@ -162,7 +162,8 @@ static void begin(struct sim *s, struct sim_proc *p, uint32_t tag)
         f->began = s->now;
         return;
     }
-    witness_averaged(p, r.tag, result, NULL, NULL);
+    struct witness_vectors v = {r.send, r.recv, size};
+    witness_averaged(p, r.tag, result, NULL, v);
     SIM_CHECK(s,
               result == pcclMasterConnectionFailed ||
                   (result == pcclInternalError && s->options.scarce),
@@ -435,7 +436,9 @@ static void end(struct sim *s, struct sim_proc *p, uint32_t tag)
     const char *text;
     int result = session_partial_result(p->session, c, &text);
     note_numbers(s);
-    witness_averaged(p, c->r.tag, result, c, f->recv + GUARD);
+    struct witness_vectors v = {f->send + GUARD, f->recv + GUARD,
+                                f->count * c->element};
+    witness_averaged(p, c->r.tag, result, c, v);
     SIM_TRACE(s, "process %u (id %llu) has averaged, tag %u round %llu: %d %s",
               p->uid, (unsigned long long)p->session->id, tag,
               (unsigned long long)c->number, result, text);

@@ -5,7 +5,7 @@
  * step is reached that had too few and that nobody has left behind; what is
  * told once stays. The coordinator's sum is that of its members' reports. When
  * nobody reports any more, all members are told the same, and it is true. */
-#include "sim.h"
+#include "witness.h"
 
 #include <string.h>
 
@@ -45,6 +45,7 @@ static void make(struct sim *s, struct sim_proc *p)
     if (step > s->highest_made[p->group]) s->highest_made[p->group] = step;
     struct sample_report r = {
         .step = step, .count = c->count, .target = target_of(s, step)};
+    witness_made(p, &r);
     session_report_samples(p->session, &r);
     sim_coverage.counted++;
 }
@@ -53,6 +54,7 @@ static void look(struct sim *s, struct sim_proc *p)
 {
     struct sim_counted *c = &p->counted;
     struct sample_sum sum = sample_look(&p->session->samples);
+    if (c->used) witness_sum(p, &sum);
     if (!sum.known) return;
     const struct sim_made *made = made_of(s, p->group, sum.step);
     SIM_CHECK(s, made->step != sum.step || sum.count <= made->count,

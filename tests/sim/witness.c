@@ -53,7 +53,7 @@ static void refused(struct sim *s, const char *why)
 
 void witness_tell(struct sim *s, struct trace *t)
 {
-    t->time = sim_master_now(s); /* by which limits are kept */
+    t->time = sim_master_now(s);
     if (witness_tap) {
         witness_tap(t);
         return;
@@ -219,7 +219,7 @@ static uint8_t type_of(const struct wire_msg *m)
 }
 
 static void message(struct sim *s, enum trace_kind kind, uint32_t uid,
-                    const struct wire_msg *m)
+                    pccl_ns now, const struct wire_msg *m)
 {
     static struct written w;
     if (!s->witness || (!s->witness->model && !witness_tap)) return;
@@ -228,6 +228,7 @@ static void message(struct sim *s, enum trace_kind kind, uint32_t uid,
     if (!known && kind != TRACE_AT_MASTER) return;
     w.t = (struct trace){.kind = (uint8_t)kind,
                          .process = uid,
+                         .now = now,
                          .names = w.names,
                          .sets = w.sets,
                          .added = w.added};
@@ -250,7 +251,7 @@ void witness_stranger(struct sim *s, uint32_t link, const struct wire_msg *m)
 {
     if (!s->witness) return;
     s->witness->uids[link] = ++s->uid_last;
-    message(s, TRACE_TO_MASTER, s->witness->uids[link], m);
+    message(s, TRACE_TO_MASTER, s->witness->uids[link], 0, m);
 }
 
 void witness_leaves(struct sim *s)
@@ -263,22 +264,22 @@ void witness_leaves(struct sim *s)
 
 void witness_to_master(const struct sim_proc *p, const struct wire_msg *m)
 {
-    message(p->sim, TRACE_TO_MASTER, p->uid, m);
+    message(p->sim, TRACE_TO_MASTER, p->uid, p->session->links->now, m);
 }
 
 void witness_at_master(struct sim *s, uint32_t link, const struct wire_msg *m)
 {
-    if (s->witness) message(s, TRACE_AT_MASTER, s->witness->uids[link], m);
+    if (s->witness) message(s, TRACE_AT_MASTER, s->witness->uids[link], 0, m);
 }
 
 void witness_to_proc(struct sim *s, uint32_t link, const struct wire_msg *m)
 {
-    if (s->witness) message(s, TRACE_TO_PROCESS, s->witness->uids[link], m);
+    if (s->witness) message(s, TRACE_TO_PROCESS, s->witness->uids[link], 0, m);
 }
 
 void witness_at_proc(const struct sim_proc *p, const struct wire_msg *m)
 {
-    message(p->sim, TRACE_AT_PROCESS, p->uid, m);
+    message(p->sim, TRACE_AT_PROCESS, p->uid, p->session->links->now, m);
 }
 
 /* ------------------------------------------------------------ other events */
@@ -507,4 +508,5 @@ void witness_frames(struct sim_proc *p)
         r->handler.end = frame_came;
         r->user = p;
     }
+    witness_parts(p);
 }

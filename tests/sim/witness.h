@@ -20,10 +20,19 @@ uint32_t witness_outcome(int result);
  * the next call. */
 void witness_partial(struct trace *t, const struct wire_msg *m);
 void witness_samples(struct trace *t, const struct wire_msg *m);
-void witness_average(const struct sim_proc *p, uint64_t tag);
-/* With its result, and the bytes in it if that is success. */
+enum { WITNESS_VECTOR_MAX = 4096 };
+/* `size` bytes each. */
+struct witness_vectors {
+    const uint8_t *send, *recv;
+    size_t size;
+};
+void witness_made(const struct sim_proc *p, const struct sample_report *r);
+void witness_sum(const struct sim_proc *p, const struct sample_sum *sum);
+void witness_average(const struct sim_proc *p, const struct partial_request *r,
+                     size_t element);
+/* `c` only if the result is success. */
 void witness_averaged(const struct sim_proc *p, uint64_t tag, int result,
-                      const struct partial_call *c, const uint8_t *out);
+                      const struct partial_call *c, struct witness_vectors v);
 
 /* Where the records go instead of the model; NULL: to the model. */
 extern void (*witness_tap)(const struct trace *t);
@@ -65,6 +74,7 @@ int judge(char **names, uint32_t count, void (*universe)(const char *name));
 
 /* Frames of operations are reported from now on. */
 void witness_frames(struct sim_proc *p);
+void witness_parts(struct sim_proc *p); /* ... of partial all-reduces, too */
 /* The fast path of a process has found the frame of that member. */
 void witness_fast(const struct sim_proc *p, uint64_t from);
 

@@ -3,7 +3,9 @@
 #include "witness.h"
 
 #include "../../include/pccl.h"
+#include "../../src/link/link.h"
 
+#include <assert.h>
 #include <string.h>
 
 static uint64_t bits_of(double weight)
@@ -55,6 +57,7 @@ void witness_partial(struct trace *t, const struct wire_msg *m)
                                        .count = x->count,
                                        .hash = x->hash,
                                        .owner = x->owner,
+                                       .weight = x->weight,
                                        .contributors = x->contributors};
     }
 }
@@ -69,14 +72,57 @@ void witness_samples(struct trace *t, const struct wire_msg *m)
     t->flag = m->samples.reached;
 }
 
-void witness_average(const struct sim_proc *p, uint64_t tag)
+void witness_made(const struct sim_proc *p, const struct sample_report *r)
 {
-    struct trace_name name = {.tag = tag};
+    struct trace t = {.kind = TRACE_MADE,
+                      .process = p->uid,
+                      .now = p->session->links->now,
+                      .number = r->step,
+                      .digest = r->count,
+                      .ids = &r->target,
+                      .id_count = 1};
+    if (p->sim->witness) witness_tell(p->sim, &t);
+}
+
+void witness_sum(const struct sim_proc *p, const struct sample_sum *sum)
+{
+    struct trace t = {.kind = TRACE_SUM,
+                      .process = p->uid,
+                      .now = p->session->links->now,
+                      .number = sum->step,
+                      .digest = sum->count,
+                      .flag = sum->reached,
+                      .joins = sum->known};
+    if (p->sim->witness) witness_tell(p->sim, &t);
+}
+
+/* Valid until the next call. */
+static void write_vectors(struct trace *t, struct witness_vectors v)
+{
+    static uint8_t bytes[2 * WITNESS_VECTOR_MAX];
+    assert(v.size <= WITNESS_VECTOR_MAX);
+    memcpy(bytes, v.send, v.size);
+    memcpy(bytes + v.size, v.recv, v.size);
+    t->bytes = bytes;
+    t->byte_count = 2 * v.size;
+}
+
+void witness_average(const struct sim_proc *p, const struct partial_request *r,
+                     size_t element)
+{
+    struct trace_name name = {.tag = r->tag};
     struct trace t = {.kind = TRACE_AVERAGE,
                       .process = p->uid,
+                      .flag = r->redop == REDOP_AVG ? MEAN_OF_F64 : SUM_OF_U32,
+                      .size = (uint32_t)element,
+                      .number = bits_of(r->weight),
+                      .joins = r->send == r->recv,
                       .names = &name,
                       .name_count = 1};
-    if (p->sim->witness) witness_tell(p->sim, &t);
+    struct witness_vectors v = {r->send, r->recv, r->count * element};
+    if (!p->sim->witness) return;
+    write_vectors(&t, v);
+    witness_tell(p->sim, &t);
 }
 
 static uint64_t set_of(const struct partial_call *c, uint32_t part)
@@ -88,7 +134,7 @@ static uint64_t set_of(const struct partial_call *c, uint32_t part)
 }
 
 void witness_averaged(const struct sim_proc *p, uint64_t tag, int result,
-                      const struct partial_call *c, const uint8_t *out)
+                      const struct partial_call *c, struct witness_vectors v)
 {
     static struct trace_part parts[WIRE_PARTS_MAX];
     static uint64_t sets[WIRE_PARTS_MAX];
@@ -101,6 +147,7 @@ void witness_averaged(const struct sim_proc *p, uint64_t tag, int result,
                       .parts = parts,
                       .sets = sets};
     if (!p->sim->witness) return;
+    write_vectors(&t, v);
     if (result == pcclSuccess) {
         t.number = c->number;
         t.value = c->contributed;
@@ -113,8 +160,74 @@ void witness_averaged(const struct sim_proc *p, uint64_t tag, int result,
             .begin = x->begin,
             .count = x->count,
             .contributors = x->contributors,
-            .hash = sim_hash(out + x->begin * c->element,
+            .weight = x->weight,
+            .hash = sim_hash(v.recv + x->begin * c->element,
                              (size_t)(x->count * c->element))};
     }
     witness_tell(p->sim, &t);
+}
+
+/* -------------------------------------------------------------- their data */
+
+static void part_frame(struct sim_proc *p, const struct conn *c,
+                       enum trace_kind kind)
+{
+    const struct frame *f = &c->rx;
+    struct trace_name name = {.tag = f->tag};
+    struct trace t = {.kind = (uint8_t)kind,
+                      .process = p->uid,
+                      .flag = f->flags == PARTIAL_INPUT ? CONTRIBUTION : RESULT,
+                      .round = f->seq,
+                      .value = (uint32_t)f->digest,
+                      .size = f->size,
+                      .number = c->link->id,
+                      .digest = f->scope,
+                      .names = &name,
+                      .name_count = 1};
+    witness_tell(p->sim, &t);
+}
+
+/* A question is answered when its own handler has it, so it is told before. */
+static bool question_came(void *user, struct conn *c)
+{
+    struct sim_proc *p = user;
+    const struct frame_route *own = &p->routes[c->rx.type];
+    part_frame(p, c, TRACE_ASKED);
+    return !own->handler.begin || own->handler.begin(own->user, c);
+}
+
+static bool piece_begins(void *user, struct conn *c)
+{
+    struct sim_proc *p = user;
+    const struct frame_route *own = &p->routes[c->rx.type];
+    return !own->handler.begin || own->handler.begin(own->user, c);
+}
+
+static bool piece_came(void *user, struct conn *c)
+{
+    struct sim_proc *p = user;
+    const struct frame_route *own = &p->routes[c->rx.type];
+    part_frame(p, c, TRACE_PIECE);
+    return !own->handler.end || own->handler.end(own->user, c);
+}
+
+static bool question_ends(void *user, struct conn *c)
+{
+    struct sim_proc *p = user;
+    const struct frame_route *own = &p->routes[c->rx.type];
+    return !own->handler.end || own->handler.end(own->user, c);
+}
+
+void witness_parts(struct sim_proc *p)
+{
+    struct links *n = p->session->links;
+    if (!p->sim->witness) return;
+    struct frame_route *r = n->routes[CONN_OF_LINK];
+    p->routes[FRAME_PART_GET] = r[FRAME_PART_GET];
+    p->routes[FRAME_PART_DATA] = r[FRAME_PART_DATA];
+    r[FRAME_PART_GET].handler.begin = question_came;
+    r[FRAME_PART_GET].handler.end = question_ends;
+    r[FRAME_PART_DATA].handler.begin = piece_begins;
+    r[FRAME_PART_DATA].handler.end = piece_came;
+    r[FRAME_PART_GET].user = r[FRAME_PART_DATA].user = p;
 }
