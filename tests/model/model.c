@@ -146,6 +146,9 @@ static void dispatch_beside(struct model *m, struct process *p,
                             const struct trace *t)
 {
     switch ((enum trace_kind)t->kind) {
+    case TRACE_SHARED:
+        sync_taken(m, p, t);
+        return;
     case TRACE_MADE:
         samples_made(p, t);
         return;
@@ -179,6 +182,8 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
     switch ((enum trace_kind)t->kind) {
     case TRACE_TO_MASTER:
         if (t->message == MESSAGE_MEASURED) probe_reported(m, p, t);
+        if (t->message == MESSAGE_VOTE || t->message == MESSAGE_SYNC)
+            call_numbered(m, p, t);
         member_sends(m, p, t);
         if (t->message == MESSAGE_PARTIAL) caller_sends(m, p, t);
         if (t->message == MESSAGE_SAMPLES) samples_sent(m, p, t);

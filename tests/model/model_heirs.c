@@ -88,7 +88,7 @@ static void forget_process(struct model *m, struct process *p)
     if (p->standing != NOBODY) p->standing = heir ? HEIR : OUT;
     p->leaving = p->proposed = p->ready = p->flushed = p->sent = false;
     p->installed = p->in_sync = p->synced = p->asked0 = p->lacks = false;
-    p->undecided = false;
+    p->undecided = p->asks_again = false;
     p->ended = 0;
     p->probe_due = p->evicted = p->asks = p->spoke = p->inherits = false;
     p->reports = p->samples_told = p->told_last.known = false;
@@ -174,6 +174,7 @@ void heirs_ask(struct model *m, struct process *p, const struct trace *t)
         p->told[k] = t->names[k].seq;
         p->told_value[k] = t->names[k].state;
     }
+    sync_resumed(m, p, t);
     if (p->standing == MEMBER && !p->spoke) note_answers(m, p);
     if (p->standing == MEMBER && !p->spoke) {
         p->spoke = true;

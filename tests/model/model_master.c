@@ -135,7 +135,7 @@ void master_takes(struct model *m, struct process *p, const struct trace *t)
         p->leaving = true;
         return;
     case MESSAGE_SYNC:
-        if (t->epoch >= p->ended) p->in_sync = p->undecided = true;
+        sync_asked(p, t);
         return;
     default:
         REFUSE(m, "message %u to the master", t->message);
@@ -412,12 +412,8 @@ void master_gives(struct model *m, struct process *p, const struct trace *t)
         round_installs(m, g, p, t);
         return;
     case MESSAGE_MOVES:
-        p->undecided = false;
-        return;
     case MESSAGE_SYNCED:
-        m->results++; /* as an answer (model_member.c) */
-        p->in_sync = p->undecided = false;
-        p->synced = true;
+        sync_given(m, p, t);
         return;
     case MESSAGE_EVICT:
         p->evicted = true;
@@ -495,6 +491,7 @@ static void settle_group(struct model *m, struct group *g)
 void master_settled(struct model *m)
 {
     if (heirs_settled(m)) return;
+    sync_settled(m);
     for (uint32_t i = 0; i < GROUPS && !m->wrong; i++)
         if (m->groups[i].used) settle_group(m, &m->groups[i]);
     /* A group without anybody has its update behind it at once. */

@@ -319,6 +319,7 @@ void member_sends(struct model *m, struct process *p, const struct trace *t)
             if (p->ops[i].used) REFUSE(m, "V1: a vote amid operations");
         return;
     case MESSAGE_SYNC:
+        if (p->syncs && !t->joins) REFUSE(m, "V1: synchronizes twice");
         p->syncs = true;
         return;
     case MESSAGE_LEAVE:
@@ -445,6 +446,7 @@ static void takes_install(struct model *m, struct process *p,
         if (a->any_scope) (void)drop_crossed(p, a->tag);
     }
     member_refused(p);
+    sync_installed(p, t);
     p->installs_due -= p->installs_due > 0;
     p->view = p->next;
     p->ring = p->next_ring;
@@ -501,6 +503,7 @@ void member_reads(struct model *m, struct process *p, const struct trace *t)
         return;
     case MESSAGE_MOVES:
     case MESSAGE_SYNCED:
+        sync_read(p, t);
         member_synced(p);
         return;
     case MESSAGE_FLUSH:

@@ -90,6 +90,8 @@ void member_resumes(struct model *m, struct process *p, const struct trace *t)
     if (t->number != p->id || t->epoch != p->epoch || t->digest != p->term ||
         t->round != (ready ? p->round : 0))
         REFUSE(m, "H6: RESUME says something else");
+    sync_resumes(m, p, t);
+    if (second) samples_anew(p); /* G4 */
     p->resuming |= first;
     if (first) /* another connection */
         p->up.first = p->up.count = p->down.first = p->down.count = 0;
@@ -111,7 +113,6 @@ void member_resumed(struct model *m, struct process *p, const struct trace *t)
     p->speaks = true;
     p->installs_due = 1 + (t->flag != 0); /* H8: after that of H7 */
     p->call_last = 0;
-    samples_anew(p); /* G4 */
     p->passing = p->verdicts;
     memset(p->again, 0, sizeof p->again);
 }

@@ -226,7 +226,7 @@ void samples_anew(struct process *p)
 void samples_seen(struct model *m, struct process *p, const struct trace *t)
 {
     const struct told *s = &p->heard_of;
-    bool alone = p->master_lost || p->state != IN_VIEW;
+    bool alone = p->master_lost || p->speaks || p->state != IN_VIEW;
     if (alone) p->overdue = 0;
     if (alone || !p->made.any) return;
     bool own = !s->known || s->step < p->made.step; /* what pccl.h says */

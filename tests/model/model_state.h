@@ -162,6 +162,8 @@ struct process {
     bool voted[VOTES], answers[VOTES]; /* answers: given in this step */
     bool in_sync, synced;              /* synced: in this step */
     bool undecided;                    /* not all of the group are in it */
+    bool asks_again;                   /* H6: for a synchronization, */
+    uint64_t sync_from;                /* ... and knows of these ends */
     uint32_t ended;     /* rule F6: by the INSTALL of this round */
     bool asked0, lacks; /* rule V4 */
     uint32_t probe;     /* its last step, or 0 */
@@ -225,6 +227,9 @@ struct process {
     struct trace_name donates;
     uint32_t call_last, installs_due; /* INSTALLs before the next CALL (H8) */
     bool call_due;                    /* CALL is what it does next */
+    bool shared;                      /* COMPLETE has come, of this one: */
+    uint64_t sync_ended, sync_over;   /* over: for its group (H6) */
+    uint32_t numbered; /* the last call that it has told of (V1) */
     struct made {
         bool any;
         uint64_t step, samples, target;
@@ -258,6 +263,9 @@ struct sum {
 };
 
 struct group {
+    /* Synchronizations: the last one that was begun, and the last one of which
+     * some heir knows that it is over (H6). */
+    uint64_t sync_last, sync_known;
     struct sum sum;
     bool reached, telling; /* reached: this step; telling: in this event */
     uint64_t reached_step;
@@ -328,6 +336,11 @@ struct model {
     struct average averages[AVERAGES]; /* in the order of their first calls */
     uint32_t average_count, shared_next;
     struct shared shared[SHARED_KEPT];
+    struct {
+        uint64_t number, digest, revision;
+        uint32_t group;
+    } states[SHARED_KEPT]; /* that members had after a synchronization */
+    uint32_t state_next;
     struct roll rolls[ROLLS_KEPT];
     struct input inputs[INPUTS_KEPT];
     uint32_t roll_next, input_next;
@@ -438,6 +451,19 @@ void caller_sends(struct model *m, struct process *p, const struct trace *t);
 void caller_reads(struct model *m, struct process *p, const struct trace *t);
 void caller_cut(struct process *p);
 void caller_program(struct model *m, struct process *p, const struct trace *t);
+
+/* model_sync.c: synchronizations. */
+void sync_asked(struct process *p, const struct trace *t);
+void sync_given(struct model *m, struct process *p, const struct trace *t);
+void sync_resumed(struct model *m, const struct process *p,
+                  const struct trace *t);
+void sync_settled(struct model *m);
+void call_numbered(struct model *m, struct process *p, const struct trace *t);
+void sync_read(struct process *p, const struct trace *t);
+void sync_installed(struct process *p, const struct trace *t);
+void sync_resumes(struct model *m, const struct process *p,
+                  const struct trace *t);
+void sync_taken(struct model *m, struct process *p, const struct trace *t);
 
 /* model_data.c: the bytes of partial all-reduces. */
 void data_free(struct model *m);

@@ -80,6 +80,19 @@ static const struct {
      "G5: the next one comes before its report is due; it says the same"},
     {TRACE_AVERAGE, 0, 1u << OTHER_BYTES,
      "A6, A7: what is given to no part that anybody has ended with"},
+    {TRACE_TO_PROCESS, MESSAGE_MOVES, 1u << PAIR_REMOVED | 1u << PAIR_TWICE,
+     "S8a: the lists go out again; who gives and takes, the model does not "
+     "know"},
+    {TRACE_TO_PROCESS, MESSAGE_MOVES, 1u << TWICE,
+     "it did not arrive: its master has died"},
+    {TRACE_AT_PROCESS, MESSAGE_MOVES, 1u << REMOVED, "the same"},
+    {TRACE_TO_PROCESS, MESSAGE_SYNCED, 1u << PAIR_REMOVED | 1u << PAIR_CHANGED,
+     "H6: the next master knows the end from another member"},
+    {TRACE_TO_MASTER, MESSAGE_SYNC, 1u << REMOVED | 1u << CHANGED,
+     "it did not arrive: its master has died, and it is asked again (H6)"},
+    {TRACE_TO_MASTER, MESSAGE_SYNC, 1u << PAIR_CHANGED,
+     "V1: a number is higher than the last one, by whatever"},
+    {TRACE_SHARED, 0, 1u << REMOVED | 1u << TWICE, "an observation"},
     {TRACE_SUM, 0, 1u << REMOVED | 1u << TWICE, "an observation"},
     {TRACE_TO_PROCESS, MESSAGE_WELCOME, 1u << PAIR_CHANGED,
      "a newcomer that is not proposed says its id to nobody"},
@@ -176,7 +189,7 @@ static bool change(struct trace *t, struct trace_name *names)
         return false;
     bool sent = t->kind <= TRACE_AT_PROCESS;
     if (sent && t->message == MESSAGE_OTHER) return false;
-    if (t->kind == TRACE_RESULT) {
+    if (t->kind == TRACE_RESULT || t->kind == TRACE_SHARED) {
         t->flag = t->flag == SUCCESS ? LOST_MEMBER : SUCCESS;
     } else if (t->kind == TRACE_AVERAGED) {
         t->flag = t->flag == SUCCESS ? BAD_USAGE : SUCCESS;
@@ -219,6 +232,9 @@ static bool change(struct trace *t, struct trace_name *names)
         t->epoch++;
     } else if (sent && t->message == MESSAGE_RESUMED) {
         t->digest--; /* H1 */
+    } else if (sent &&
+               (t->message == MESSAGE_MOVES || t->message == MESSAGE_SYNCED)) {
+        t->number++;
     } else if (sent && t->message == MESSAGE_WELCOME) {
         t->number += 1000;
     } else if (sent && t->round > 0) {
@@ -311,12 +327,17 @@ static bool is_last(size_t at, enum edit edit)
             if (n->kind == TRACE_TO_PROCESS && n->message == MESSAGE_ANSWER)
                 return false;
             break;
+        case TRACE_TO_PROCESS:
+            if (t->message != MESSAGE_SYNCED || n->kind == TRACE_SHARED)
+                return false;
+            break;
         default:
             return false;
         }
     }
     bool partial = t->message == MESSAGE_PARTIAL && edit == CHANGED;
-    return edit == REMOVED || partial || (pair && t->message == MESSAGE_VOTE);
+    bool call = t->message == MESSAGE_VOTE || t->message == MESSAGE_SYNCED;
+    return edit == REMOVED || partial || (pair && call);
 }
 
 static bool is_allowed(const struct trace *t, enum edit edit)
@@ -399,60 +420,74 @@ static bool check_ends(void)
     return right;
 }
 
+static const struct sim_options universes[] = {
+    {.procs = 3, .quorum = 3, .groups = 1, .crash = 1500, .steps = 4000},
+    {.procs = 4,
+     .quorum = 4,
+     .groups = 1,
+     .leave = 900,
+     .join = 900,
+     .crash = 500,
+     .scoped = true,
+     .steps = 4000},
+    {.procs = 3, .quorum = 3, .groups = 1, .reset = 2500, .steps = 4000},
+    {.procs = 3,
+     .quorum = 3,
+     .groups = 1,
+     .mismatch = true,
+     .variant_resync = true,
+     .steps = 4000},
+    {.procs = 3,
+     .quorum = 2,
+     .groups = 1,
+     .odd_vote = true,
+     .variant_resync = true,
+     .steps = 4000},
+    {.procs = 3,
+     .quorum = 3,
+     .groups = 1,
+     .crash = 300,
+     .masters = 250,
+     .steps = 5000},
+    {.procs = 2,
+     .quorum = 2,
+     .groups = 1,
+     .minimum = 2,
+     .crash = 900,
+     .join = 300,
+     .steps = 5000},
+    {.procs = 3,
+     .quorum = 3,
+     .groups = 1,
+     .counts = true,
+     .crash = 600,
+     .join = 300,
+     .steps = 5000},
+    {.procs = 3,
+     .quorum = 3,
+     .groups = 1,
+     .averages = true,
+     .crash = 600,
+     .leave = 300,
+     .join = 300,
+     .steps = 5000},
+    {.procs = 3,
+     .quorum = 3,
+     .groups = 1,
+     .sync = 2,
+     .crash = 600,
+     .join = 400,
+     .steps = 5000},
+    {.procs = 3,
+     .quorum = 3,
+     .groups = 1,
+     .sync = 2,
+     .masters = 400,
+     .steps = 6000},
+};
+
 int main(void)
 {
-    static const struct sim_options universes[] = {
-        {.procs = 3, .quorum = 3, .groups = 1, .crash = 1500, .steps = 4000},
-        {.procs = 4,
-         .quorum = 4,
-         .groups = 1,
-         .leave = 900,
-         .join = 900,
-         .crash = 500,
-         .scoped = true,
-         .steps = 4000},
-        {.procs = 3, .quorum = 3, .groups = 1, .reset = 2500, .steps = 4000},
-        {.procs = 3,
-         .quorum = 3,
-         .groups = 1,
-         .mismatch = true,
-         .variant_resync = true,
-         .steps = 4000},
-        {.procs = 3,
-         .quorum = 2,
-         .groups = 1,
-         .odd_vote = true,
-         .variant_resync = true,
-         .steps = 4000},
-        {.procs = 3,
-         .quorum = 3,
-         .groups = 1,
-         .crash = 300,
-         .masters = 250,
-         .steps = 5000},
-        {.procs = 2,
-         .quorum = 2,
-         .groups = 1,
-         .minimum = 2,
-         .crash = 900,
-         .join = 300,
-         .steps = 5000},
-        {.procs = 3,
-         .quorum = 3,
-         .groups = 1,
-         .counts = true,
-         .crash = 600,
-         .join = 300,
-         .steps = 5000},
-        {.procs = 3,
-         .quorum = 3,
-         .groups = 1,
-         .averages = true,
-         .crash = 600,
-         .leave = 300,
-         .join = 300,
-         .steps = 5000},
-    };
     witness_tap = keep;
     int wrong = 0;
     for (uint64_t i = 0; i < ARRAY_COUNT(universes); i++) {

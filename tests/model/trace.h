@@ -34,6 +34,7 @@ enum trace_kind {
     TRACE_PIECE,      /* ... and so has an answer */
     TRACE_MADE,       /* the program has made samples of a step */
     TRACE_SUM,        /* ... and looks what is known of it */
+    TRACE_SHARED,     /* the program takes the result of a synchronization */
     TRACE_END,        /* of the universe */
     TRACE_KIND_COUNT,
 };
@@ -118,6 +119,19 @@ enum trace_order {
     ORDER_RELEASE,
     ORDER_REFUSE,
 };
+/* Of one in a synchronization. From NO_STATE on it is over, and not well. */
+enum trace_role {
+    ROLE_COMPLETE,
+    ROLE_WAIT,
+    ROLE_RECEIVE,
+    ROLE_DIFFERS,
+    ROLE_NO_STATE,
+    ROLE_AHEAD,
+    ROLE_FOREIGN,
+    ROLE_CONFLICT,
+    ROLE_MIXED,
+    ROLE_CROSSED,
+};
 enum trace_fold { SUM_OF_U32, MEAN_OF_F64 };
 enum trace_stream { CONTRIBUTION, RESULT };
 /* PROPOSE, INSTALL. */
@@ -181,19 +195,29 @@ struct trace {
      * ids: elements, the deadline and the time to gather in ms, rounds of A10,
      * the bits of the weight. FOLDED: value, the part; digest, of its result;
      * sets, contributors. HOLDS: ids, alternately a part and its digest.
+     *
      * COVERAGE, PLAN: ids, alternately a member and its weight or 0; size, the
      * place of the receiver; sets, who is gone. FETCH: sets, who has each part.
      * END, and AVERAGED: sets, the contributors of each; value, 1: the receiver
      * is one, 2: RELEASE at once. REFUSE: value, why.
+     *
      * AVERAGE: flag, enum trace_fold; size, of an element; number, the bits of
      * the weight; joins, the two places are one. AVERAGED: flag, enum
-     * trace_outcome. ASKED, PIECE: number, the sender; digest, that of the
-     * round; flag, enum trace_stream; round, the part; value, the offset in it,
-     * size: in bytes. MADE, and SAMPLES to the master: number, the step;
-     * digest, samples; ids, the target. SUM: number, digest; joins, anything is
-     * known; flag, the step of the last MADE is reached. SAMPLES: number, the
-     * step; digest, samples; ids, the target; from the master: value, members;
-     * flag, it is reached. */
+     * trace_outcome.
+     *
+     * ASKED, PIECE: number, the sender; digest, that of the round; flag, enum
+     * trace_stream; round, the part; value, the offset in it, and size: bytes.
+     *
+     * MADE, and SAMPLES to the master: number, the step; digest, samples; ids,
+     * the target. SAMPLES from it: the same of all; value, members; flag, it is
+     * reached. SUM: number, digest; joins, anything is known; flag, the step of
+     * the last MADE is reached.
+     *
+     * SYNC: joins, asked again, and number, the last one that is over for it.
+     * MOVES, SYNCED: number; flag, enum trace_role. INSTALL: number, that of
+     * the last synchronization that is over; RESUME: ids, the same, and of the
+     * last one that went well for it. SHARED: flag, enum trace_outcome; ids,
+     * the revision; digest, of the bytes; joins, not to be compared. */
     uint32_t part_count;
     const struct trace_part *parts;
     /* AVERAGE, AVERAGED: what lies in the place of the contribution, and then

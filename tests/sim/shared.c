@@ -7,6 +7,7 @@
  * checkpoint. */
 #include "election.h"
 #include "faults.h"
+#include "witness.h"
 
 #include "../../include/pccl.h"
 #include "../../src/hash/hash.h"
@@ -305,6 +306,7 @@ void shared_end(struct sim *s, struct sim_proc *p)
     const char *why = p->session->sync_error;
     uint64_t revision, tx, rx;
     int result = session_sync_take(p->session, &revision, &tx, &rx);
+    witness_shared(p, result, result == pcclSuccess ? revision : 0);
     state_list_free(&x->list);
     x->listed = false;
     SIM_TRACE(s,

@@ -78,6 +78,7 @@ struct written {
     struct trace_name names[WIRE_OPS_MAX];
     uint64_t sets[WIRE_SETS_MAX];
     uint64_t added[SIM_PROCS_MAX];
+    uint64_t ends[2];
 };
 
 static void write_lists(struct written *w, const struct wire_msg *m)
@@ -114,6 +115,33 @@ static uint32_t view_flags(const struct wire_msg *m)
            (m->view.optimize ? FOR_OPTIMIZE : 0u);
 }
 
+static void write_resume(struct written *w, const struct wire_msg *m)
+{
+    w->t.number = m->resume.id;
+    w->t.digest = m->resume.term;
+    w->t.flag = m->resume.installs;
+    if (m->type == WIRE_RESUMED) return;
+    w->t.name_count = VOTES; /* what is over for its sender */
+    for (uint32_t i = 0; i < VOTES; i++)
+        w->names[i] = (struct trace_name){.seq = m->resume.answered[i],
+                                          .state = m->resume.answer[i]};
+    w->ends[0] = m->resume.sync_over;
+    w->ends[1] = m->resume.sync_well;
+    w->t.ids = w->ends;
+    w->t.id_count = 2;
+}
+
+static uint32_t role_of(const struct wire_msg *m)
+{
+    static const uint8_t roles[SYNC_ROLE_COUNT] = {
+        [SYNC_COMPLETE] = ROLE_COMPLETE, [SYNC_WAIT] = ROLE_WAIT,
+        [SYNC_RECEIVE] = ROLE_RECEIVE,   [SYNC_DIFFERS] = ROLE_DIFFERS,
+        [SYNC_NO_STATE] = ROLE_NO_STATE, [SYNC_AHEAD] = ROLE_AHEAD,
+        [SYNC_FOREIGN] = ROLE_FOREIGN,   [SYNC_CONFLICT] = ROLE_CONFLICT,
+        [SYNC_MIXED] = ROLE_MIXED,       [SYNC_CROSSED] = ROLE_CROSSED};
+    return m->sync.role < SYNC_ROLE_COUNT ? roles[m->sync.role] : ROLE_CROSSED;
+}
+
 static const uint8_t types[WIRE_TYPE_COUNT] = {
     [WIRE_HELLO] = MESSAGE_HELLO,       [WIRE_VOTE] = MESSAGE_VOTE,
     [WIRE_SUSPECT] = MESSAGE_SUSPECT,   [WIRE_REFRESH] = MESSAGE_REFRESH,
@@ -134,6 +162,12 @@ static void write_fields(struct written *w, const struct wire_msg *m)
 {
     struct trace *t = &w->t;
     switch (m->type) {
+    case WIRE_SYNC:
+    case WIRE_STATE:
+        t->number = m->sync.id;
+        t->joins = m->type == WIRE_SYNC && m->sync.again;
+        if (m->type == WIRE_STATE) t->flag = role_of(m);
+        return;
     case WIRE_HELLO:
         t->flag = m->hello.group;
         t->value = (uint32_t)m->hello.self.hint;
@@ -147,13 +181,7 @@ static void write_fields(struct written *w, const struct wire_msg *m)
         return;
     case WIRE_RESUME:
     case WIRE_RESUMED:
-        t->number = m->resume.id;
-        t->digest = m->resume.term;
-        t->flag = m->resume.installs;
-        for (uint32_t i = 0; m->type == WIRE_RESUME && i < VOTES; i++)
-            w->names[i] = (struct trace_name){.seq = m->resume.answered[i],
-                                              .state = m->resume.answer[i]};
-        if (m->type == WIRE_RESUME) t->name_count = VOTES;
+        write_resume(w, m);
         return;
     case WIRE_VOTE:
     case WIRE_ANSWER:
@@ -177,6 +205,7 @@ static void write_fields(struct written *w, const struct wire_msg *m)
         return;
     case WIRE_INSTALL:
         t->value = m->view.traits;
+        t->number = m->view.synced;
         t->flag = view_flags(m);
         return;
     case WIRE_PROPOSE:

@@ -65,6 +65,7 @@ void witness_result(const struct sim_proc *p, const struct sim_op *o,
 void witness_answer(const struct sim_proc *p, enum vote_kind kind,
                     uint32_t flag);
 void witness_told(const struct sim_proc *p);
+void witness_shared(const struct sim_proc *p, int result, uint64_t revision);
 void witness_view(const struct sim_proc *p);
 void witness_over(const struct sim_proc *p, bool crash);
 

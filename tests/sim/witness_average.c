@@ -1,5 +1,5 @@
-/* witness_average.c - what the model is told of partial all-reduces, and of the
- * samples of a step. See witness.h. */
+/* witness_average.c - what the model is told of partial all-reduces, of the
+ * samples of a step, and of synchronizations. See witness.h. */
 #include "witness.h"
 
 #include "../../include/pccl.h"
@@ -70,6 +70,20 @@ void witness_samples(struct trace *t, const struct wire_msg *m)
     t->id_count = 1;
     t->value = m->samples.members;
     t->flag = m->samples.reached;
+}
+
+void witness_shared(const struct sim_proc *p, int result, uint64_t revision)
+{
+    const struct sim_shared *x = &p->shared;
+    struct trace t = {.kind = TRACE_SHARED,
+                      .process = p->uid,
+                      .flag = witness_outcome(result),
+                      .ids = &revision,
+                      .id_count = 1,
+                      .joins = x->liar || x->odd};
+    if (!p->sim->witness) return;
+    t.digest = sim_hash(x->bytes, x->size);
+    witness_tell(p->sim, &t);
 }
 
 void witness_made(const struct sim_proc *p, const struct sample_report *r)
