@@ -221,7 +221,8 @@ void call_ends(struct model *m, struct process *p, struct running *o,
     }
 }
 
-/* The bytes of a success are the same everywhere, but for an all-to-all. */
+/* Rule D3: the bytes of a success are the same everywhere, but for an
+ * all-to-all. */
 void call_bytes(struct model *m, const struct process *p,
                 const struct running *o, uint64_t hash)
 {

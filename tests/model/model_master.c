@@ -37,7 +37,7 @@ static void force(struct group *g, const struct process *p,
     g->forced[g->forced_count++].ranks = 1u << find_id(&g->view, p->id);
 }
 
-/* Rule R1. While all are in an optimization the epoch is closed. */
+/* Rules R1, D10. While all are in an optimization the epoch is closed. */
 static void complaint(struct model *m, struct group *g, const struct process *p,
                       const struct trace *t)
 {
