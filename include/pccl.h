@@ -1174,7 +1174,10 @@ typedef struct pcclPartialOp_t {
  *
  * pcclSuccess          the round is decided; parts may be missing, even all.
  * pcclInvalidArgument  a rule above is broken, the tag is in flight, or members
- *                      disagree: pcclGetLastError names the argument.
+ *                      disagree: pcclGetLastError names the argument. All that
+ *                      call for an undecided round get this. A member that
+ *                      disagrees with a round that is decided gets it alone,
+ *                      and has missed that round: see pcclInvalidUsage.
  * pcclInvalidUsage     this member is too late: the parts of its round, or of
  *                      rounds before the one under way, are not kept any more.
  *                      It has missed them: synchronize the shared state, then
@@ -1183,7 +1186,9 @@ typedef struct pcclPartialOp_t {
  *                      its place (pccl-master --master-grace).
  * pcclMasterConnectionFailed  evicted, the run is over, or the coordinator is
  *                      gone.
- * pcclInternalError    no memory, or 64 rounds are under way here.
+ * pcclInternalError    no memory, or 64 rounds are under way here. A round that
+ *                      this member had called for goes on without it: it has
+ *                      missed that one, as by pcclInvalidUsage.
  * pcclCancelled, pcclTimedOut  see pcclCancel: the round goes on, and
  *                      {comm, tag} is its handle for pcclAwaitPartial.
  * In all cases but success recvbuf is as it was. */
