@@ -184,6 +184,7 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
         if (t->message == MESSAGE_MEASURED) probe_reported(m, p, t);
         if (t->message == MESSAGE_VOTE || t->message == MESSAGE_SYNC)
             call_numbered(m, p, t);
+        if (t->message == MESSAGE_HAS) sync_says(m, p);
         member_sends(m, p, t);
         if (t->message == MESSAGE_PARTIAL) caller_sends(m, p, t);
         if (t->message == MESSAGE_SAMPLES) samples_sent(m, p, t);

@@ -88,7 +88,7 @@ static void forget_process(struct model *m, struct process *p)
     if (p->standing != NOBODY) p->standing = heir ? HEIR : OUT;
     p->leaving = p->proposed = p->ready = p->flushed = p->sent = false;
     p->installed = p->in_sync = p->synced = p->asked0 = p->lacks = false;
-    p->undecided = p->asks_again = false;
+    p->undecided = p->asks_again = p->receives = false;
     p->ended = 0;
     p->probe_due = p->evicted = p->asks = p->spoke = p->inherits = false;
     p->reports = p->samples_told = p->told_last.known = false;

@@ -137,6 +137,9 @@ void master_takes(struct model *m, struct process *p, const struct trace *t)
     case MESSAGE_SYNC:
         sync_asked(p, t);
         return;
+    case MESSAGE_HAS:
+        sync_has(m, p, t);
+        return;
     default:
         REFUSE(m, "message %u to the master", t->message);
     }

@@ -176,13 +176,15 @@ static int64_t pause_of(const struct model *m, const struct process *p)
     return pause < m->deadline / 10 ? pause : m->deadline / 10;
 }
 
-/* ... unless the step may be full, as far as it knows. The others have no more
- * than the sum. */
+/* ... unless its own samples and those of the others, as it was told, make the
+ * target. What it was told has its last report in it. */
 static bool may_hurry(const struct process *p)
 {
-    uint64_t others = p->heard_of.known && p->heard_of.step == p->made.step
-                          ? p->heard_of.samples
-                          : 0;
+    const struct told *s = &p->heard_of;
+    bool same = p->reported.any && p->reported.step == p->made.step;
+    uint64_t own = same ? p->reported.samples : 0;
+    uint64_t all = s->known && s->step == p->made.step ? s->samples : 0;
+    uint64_t others = all > own ? all - own : 0;
     return !p->hurried && p->made.samples + others >= p->made.target;
 }
 

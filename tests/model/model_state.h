@@ -162,8 +162,10 @@ struct process {
     bool voted[VOTES], answers[VOTES]; /* answers: given in this step */
     bool in_sync, synced;              /* synced: in this step */
     bool undecided;                    /* not all of the group are in it */
-    bool asks_again;                   /* H6: for a synchronization, */
-    uint64_t sync_from;                /* ... and knows of these ends */
+    bool receives;                     /* in a synchronization, */
+    bool completed;  /* ... or has been told, in this step, that all have it */
+    bool asks_again; /* H6: for a synchronization, */
+    uint64_t sync_from; /* ... and knows of these ends */
     uint32_t ended;     /* rule F6: by the INSTALL of this round */
     bool asked0, lacks; /* rule V4 */
     uint32_t probe;     /* its last step, or 0 */
@@ -227,9 +229,10 @@ struct process {
     struct trace_name donates;
     uint32_t call_last, installs_due; /* INSTALLs before the next CALL (H8) */
     bool call_due;                    /* CALL is what it does next */
-    bool shared;                      /* COMPLETE has come, of this one: */
-    uint64_t sync_ended, sync_over;   /* over: for its group (H6) */
-    uint32_t numbered; /* the last call that it has told of (V1) */
+    bool moves;  /* it is to receive a state, and has not said that it has */
+    bool shared; /* COMPLETE has come, of this one: */
+    uint64_t sync_ended, sync_over; /* over: for its group (H6) */
+    uint32_t numbered;              /* the last call that it has told of (V1) */
     struct made {
         bool any;
         uint64_t step, samples, target;
@@ -457,8 +460,10 @@ void sync_asked(struct process *p, const struct trace *t);
 void sync_given(struct model *m, struct process *p, const struct trace *t);
 void sync_resumed(struct model *m, const struct process *p,
                   const struct trace *t);
+void sync_has(struct model *m, struct process *p, const struct trace *t);
 void sync_settled(struct model *m);
 void call_numbered(struct model *m, struct process *p, const struct trace *t);
+void sync_says(struct model *m, struct process *p);
 void sync_read(struct process *p, const struct trace *t);
 void sync_installed(struct process *p, const struct trace *t);
 void sync_resumes(struct model *m, const struct process *p,

@@ -13,6 +13,7 @@ void sync_asked(struct process *p, const struct trace *t)
 {
     if (t->epoch < p->ended) return; /* F6a */
     p->in_sync = p->undecided = true;
+    p->receives = false;
     p->asks_again = t->joins;
     p->sync_from = t->number;
 }
@@ -70,11 +71,39 @@ void sync_given(struct model *m, struct process *p, const struct trace *t)
         REFUSE(m, "S6: %llu is told of synchronization %llu",
                (unsigned long long)p->id, (unsigned long long)t->number);
     }
+    if (t->flag == ROLE_COMPLETE && p->receives)
+        REFUSE(m, "S8a: COMPLETE to %llu, which has not all of it",
+               (unsigned long long)p->id);
+    p->completed |= t->flag == ROLE_COMPLETE && !p->asks_again;
+    p->receives = t->flag == ROLE_RECEIVE || t->flag == ROLE_DIFFERS;
     p->undecided = p->asks_again = false;
     if (!over) return;
     m->results++; /* as an answer (model_member.c) */
     p->in_sync = false;
     p->synced = true;
+}
+
+/* It has all, or gives up. */
+void sync_has(struct model *m, struct process *p, const struct trace *t)
+{
+    if (t->number == group_of(m, p->group)->sync_last) p->receives = false;
+}
+
+/* Rule S8a: whoever still receives when it is complete gets NO_STATE. */
+static void check_complete(struct model *m, const struct group *g)
+{
+    bool complete = false;
+    uint64_t receives = 0;
+    for (uint32_t i = 0; i < m->process_end; i++) {
+        struct process *p = m->processes[i];
+        if (!p || p->group != g->number) continue;
+        complete |= p->completed;
+        p->completed = false;
+        if (is_live(p, g) && p->in_sync && p->receives) receives = p->id;
+    }
+    if (complete && receives > 0)
+        REFUSE(m, "S8a: it is complete, and %llu still receives",
+               (unsigned long long)receives);
 }
 
 /* Rule H6: what some heir knows. */
@@ -101,6 +130,7 @@ void sync_settled(struct model *m)
     /* J1: a disk that refuses the record. */
     for (uint32_t k = 0; k < GROUPS && !m->wrong && !m->no_disk; k++) {
         const struct group *g = &m->groups[k];
+        if (g->used) check_complete(m, g);
         bool syncs = false, all = true, others = false;
         for (uint32_t i = 0; i < m->process_end && g->used; i++) {
             const struct process *p = m->processes[i];
@@ -132,6 +162,7 @@ void call_numbered(struct model *m, struct process *p, const struct trace *t)
 
 void sync_read(struct process *p, const struct trace *t)
 {
+    p->moves = t->flag == ROLE_RECEIVE || t->flag == ROLE_DIFFERS;
     if (t->message != MESSAGE_SYNCED) return;
     p->shared = t->flag == ROLE_COMPLETE;
     p->sync_ended = t->number;
@@ -151,6 +182,14 @@ void sync_resumes(struct model *m, const struct process *p,
         REFUSE(m, "H6: RESUME knows of synchronization %llu, not %llu",
                (unsigned long long)(t->id_count ? t->ids[0] : 0),
                (unsigned long long)p->sync_over);
+}
+
+void sync_says(struct model *m, struct process *p)
+{
+    if (!p->moves)
+        REFUSE(m, "S8a: %llu has a state that it was not to receive",
+               (unsigned long long)p->id);
+    p->moves = false;
 }
 
 /* Contract: all members hold the same bytes. */

@@ -70,6 +70,8 @@ enum trace_message {
     MESSAGE_PARTIAL,  /* flag: enum trace_word */
     MESSAGE_COVERAGE, /* flag: enum trace_order */
     MESSAGE_SAMPLES,
+    MESSAGE_HAS, /* a member has the state that it was to receive, or gives up
+                  */
     MESSAGE_COUNT,
 };
 
@@ -214,10 +216,10 @@ struct trace {
      * the last MADE is reached.
      *
      * SYNC: joins, asked again, and number, the last one that is over for it.
-     * MOVES, SYNCED: number; flag, enum trace_role. INSTALL: number, that of
-     * the last synchronization that is over; RESUME: ids, the same, and of the
-     * last one that went well for it. SHARED: flag, enum trace_outcome; ids,
-     * the revision; digest, of the bytes; joins, not to be compared. */
+     * MOVES, SYNCED, HAS: number; flag, enum trace_role. INSTALL: number, that
+     * of the last synchronization that is over; RESUME: ids, the same, and of
+     * the last one that went well for it. SHARED: flag, enum trace_outcome;
+     * ids, the revision; digest, of the bytes; joins, not to be compared. */
     uint32_t part_count;
     const struct trace_part *parts;
     /* AVERAGE, AVERAGED: what lies in the place of the contribution, and then

@@ -156,17 +156,19 @@ static const uint8_t types[WIRE_TYPE_COUNT] = {
     [WIRE_STATE] = MESSAGE_SYNCED,      [WIRE_PROBE] = MESSAGE_PROBE,
     [WIRE_MEASURED] = MESSAGE_MEASURED, [WIRE_RESUME] = MESSAGE_RESUME,
     [WIRE_RESUMED] = MESSAGE_RESUMED,   [WIRE_PARTIAL] = MESSAGE_PARTIAL,
-    [WIRE_COVERAGE] = MESSAGE_COVERAGE, [WIRE_SAMPLES] = MESSAGE_SAMPLES};
+    [WIRE_COVERAGE] = MESSAGE_COVERAGE, [WIRE_SAMPLES] = MESSAGE_SAMPLES,
+    [WIRE_SYNCED] = MESSAGE_HAS};
 
 static void write_fields(struct written *w, const struct wire_msg *m)
 {
     struct trace *t = &w->t;
     switch (m->type) {
     case WIRE_SYNC:
+    case WIRE_SYNCED:
     case WIRE_STATE:
         t->number = m->sync.id;
         t->joins = m->type == WIRE_SYNC && m->sync.again;
-        if (m->type == WIRE_STATE) t->flag = role_of(m);
+        if (m->type != WIRE_SYNC) t->flag = role_of(m);
         return;
     case WIRE_HELLO:
         t->flag = m->hello.group;
@@ -265,7 +267,7 @@ static void message(struct sim *s, enum trace_kind kind, uint32_t uid,
         w.t.message = type_of(m);
         w.t.round = m->round;
         w.t.epoch = m->epoch;
-        if (m->type != WIRE_STATE) write_lists(&w, m);
+        if (m->type != WIRE_STATE && m->type != WIRE_SYNCED) write_lists(&w, m);
         write_fields(&w, m);
     }
     witness_tell(s, &w.t);
