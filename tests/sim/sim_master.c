@@ -99,8 +99,6 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
     if (msg->type == WIRE_INSTALL && msg->view.update &&
         !s->master->succession.waits)
         oracle_update(s, links, count);
-    if (msg->type == WIRE_STATE) election_said(s, links, count, msg);
-    if (msg->type == WIRE_SAMPLES) counted_told(s, links[0], msg);
     for (uint32_t i = 0; i < count; i++) {
         sim_trace_message(s, "master ->", s->master->peers[links[i]].info.id,
                           msg);
@@ -108,6 +106,9 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
         SIM_CHECK(s, s->links[links[i]] >= 0,
                   "the master sends to a closed link");
     }
+    /* After the model has seen it: either of them may object (--judge). */
+    if (msg->type == WIRE_STATE) election_said(s, links, count, msg);
+    if (msg->type == WIRE_SAMPLES) counted_told(s, links[0], msg);
     switchboard_send(s->board, links, count, msg);
 }
 
@@ -240,8 +241,8 @@ static void step_out(void *user, struct master_event *e)
         s->master->replicas.phase == REPLICAS_SERVES)
         serves(s);
     if (e->type == MASTER_RECEIVED) fetch_judge(s, e->link, e->msg->type);
-    election_settled(s);
     if (!s->dying) witness_settled(s);
+    election_settled(s);
     sim_coverage.keep_waits += s->master->replicas.pending;
     for (uint32_t i = 0; i < s->master->group_count; i++) {
         const struct master_group *g =
