@@ -1,5 +1,6 @@
 /* test_link_patience.c - time that does not count against other members, with a
- * driver that dials and hears nothing (rules M10c, M12 and R3d). */
+ * driver that dials and hears nothing (rules M10c, M12, R3d), and the end of a
+ * link on which this end is not heard (R7a). */
 #include "unit.h"
 
 #include "../../src/link/link.h"
@@ -121,35 +122,87 @@ static void test_a_message_may_end_the_sleep(void **state)
 }
 
 /* A connection that the other end has not shown to be alive yet. */
-static void half_open(uint32_t attempt)
+static struct link *half_open(uint32_t made, uint32_t asked)
 {
     struct link *l = link_find(links, 2, false);
     struct conn *c = links->conns[0];
     l->dialing--;
     l->open++;
     c->state = CONN_OPEN;
-    c->made = c->asked = attempt;
-    c->alive = attempt - 1;
+    c->made = made;
+    c->asked = asked;
+    c->alive = l->attempt - 1;
+    return l;
 }
 
 /* Rule R3d: of many connections some are open, and the others are made. */
 static void test_a_link_in_the_making_is_not_closed(void **state)
 {
     (void)state;
-    half_open(link_find(links, 2, false)->attempt);
+    uint32_t now = link_find(links, 2, false)->attempt;
+    (void)half_open(now, now);
     ticks(6);
     assert_int_equal(closed, 0);
     ticks(1);
     assert_int_equal(links_status(links, 2), LINK_FAILED);
 }
 
+/* It was open before, and was asked now, or cannot even be asked. */
 static void test_a_stale_link_is_dialed_anew(void **state)
 {
+    uint32_t now = link_find(links, 2, false)->attempt;
+    for (uint32_t asked = 0; asked < 2; asked++) {
+        (void)half_open(now - 1, now - 1 + asked);
+        ticks(2);
+        assert_int_equal(closed, 0);
+        ticks(1);
+        assert_int_equal(closed, 1);
+        (void)teardown(state);
+        assert_int_equal(setup(state), 0);
+    }
+}
+
+static bool used;
+
+static bool uses(const void *user, const struct link *l)
+{
+    (void)user, (void)l;
+    return used;
+}
+
+/* False: the connection was closed. */
+static bool hears_ping(uint8_t flags)
+{
+    struct frame ping = {.type = FRAME_PING, .flags = flags};
+    uint8_t bytes[FRAME_SIZE], *to;
+    frame_encode(&ping, bytes);
+    assert_true(conn_rx_window(links, 0, &to) >= sizeof bytes);
+    memcpy(to, bytes, sizeof bytes);
+    return conn_rx(links, 0, sizeof bytes);
+}
+
+/* Rule R7a: for two tenths of a deadline the other end hears nothing, and
+ * somebody waits. */
+static void test_a_link_that_is_not_heard_ends(void **state)
+{
     (void)state;
-    half_open(link_find(links, 2, false)->attempt - 1);
-    ticks(2);
-    assert_int_equal(closed, 0);
+    struct link *l = half_open(1, 1);
+    l->sought = false;
+    links->clients[CLIENT_LAST].uses = uses;
+    used = true;
+    assert_true(hears_ping(FLAG_DEAF));
+    ticks(3);
+    assert_true(hears_ping(0)); /* it hears again */
     ticks(1);
+    assert_true(hears_ping(FLAG_DEAF));
+    ticks(3);
+    assert_true(hears_ping(FLAG_DEAF));
+    ticks(1);
+    used = false;
+    assert_true(hears_ping(FLAG_DEAF));
+    used = true;
+    assert_false(hears_ping(FLAG_DEAF));
+    assert_true(l->silent);
     assert_int_equal(closed, 1);
 }
 
@@ -166,6 +219,7 @@ int main(void)
         TEST(test_a_message_may_end_the_sleep),
         TEST(test_a_link_in_the_making_is_not_closed),
         TEST(test_a_stale_link_is_dialed_anew),
+        TEST(test_a_link_that_is_not_heard_ends),
     };
     return cmocka_run_group_tests_name("core/link_patience", tests, NULL, NULL);
 }
