@@ -178,10 +178,10 @@ static bool vote(struct sim *s, struct sim_proc *p, enum vote_kind kind)
     x->votes[kind] = VOTE_IDLE;
     uint32_t flag = x->answers[kind];
     bool well = s->options.sync == 0 || s->options.well;
+    witness_answer(p, kind, flag);
     SIM_CHECK(s, !s->options.spares || !well || flag != 0xff,
               "H6: a vote is refused that nobody disagrees with");
     oracle_answer(s, p, kind, flag);
-    witness_answer(p, kind, flag);
     g->waiting = false;
     if (kind == VOTE_PENDING) {
         sim_count_pending(flag, g->odd_vote);
