@@ -1,5 +1,5 @@
 #!/bin/sh
-# mutants.sh [-csuw] [-k FOLDER] [-l LIST] [-n FIRST[-LAST]] [UNIVERSES [PATTERN]]
+# mutants.sh [-crsuw] [-k FOLDER] [-l LIST] [-n FIRST[-LAST]] [UNIVERSES [PATTERN]]
 # - breaks one rule of the cores at a time and shows that the tests fail: a rule
 # is not tested if no test fails without it.
 #
@@ -12,23 +12,26 @@
 # original is never touched. Mutants are numbered from 1 in the order of the
 # list; -n 20 begins at the 20th, -n 20-29 takes ten.
 # -c tries what mutants.md says, and nothing else: minutes, not hours.
+# -r does so, too, and seeks those anew of which the row does not hold any more;
+# with -w this is how the whole table is brought up to date.
 # -k keeps objects, and what universes reach, for the next slice.
 # -l takes another list.
 # -s takes only those for which mutants.md has no oracle and no unit test; with 0
 # UNIVERSES the unit tests alone look at them.
-# -u leaves the unit tests out.
-# -w writes the answers into mutants.md.
+# -u leaves the unit tests out, and believes what mutants.md says of them.
+# -w writes each answer into mutants.md at once; not with -l.
 # Exit status 1 if a mutant survives that mutants.md does not name as a survivor,
-# or does not compile; 2 if there is nothing to do. If one does not apply it is 1
-# at once, before anything is built.
+# or does not compile, and with -c if a row does not hold; 2 if there is nothing to
+# do. If one does not apply it is 1 at once, before anything is built.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 table=$here/mutants.md
-first=1 last=999999 units=yes known_only= open_only= keep= list= write=
-while getopts ck:l:n:suw option; do
+began=$(date +%s)
+first=1 last=999999 units=yes known= seek=yes open_only= keep= list= write=
+while getopts ck:l:n:rsuw option; do
     case $option in
-    c) known_only=yes ;;
+    c) known=yes seek= ;;
     k) keep=$OPTARG ;;
     l) list=$(cd "$(dirname "$OPTARG")" && pwd)/$(basename "$OPTARG") ;;
     s) open_only=yes ;;
@@ -37,11 +40,14 @@ while getopts ck:l:n:suw option; do
     n)
         first=${OPTARG%%-*}
         case $OPTARG in *-*) last=${OPTARG#*-} ;; esac ;;
+    r) known=yes ;;
     *) exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))
-count=${1:-200}
+[ -z "$list" ] || [ -z "$write" ] ||
+    { echo "mutants.sh: mutants.md is of another list" >&2; exit 2; }
+count=${1:-600}
 only=${2:-.}
 case $first$last$count in
 *[!0-9]*) echo "mutants.sh: a number is none" >&2; exit 2 ;;
@@ -69,19 +75,20 @@ row() {
 mark='<!-- mutants.sh -w writes the rest -->'
 # What is chosen is checked before anything is built.
 awk -F'|' -v first="$first" -v last="$last" 'NR >= first && NR <= last {
-    print $1 }' "$work/list" | grep -q -- "$only" ||
-    { echo "mutants.sh: no mutant has this name or number"; exit 2; }
-number=0 wrong=0
-while IFS='|' read -r name file script; do
-    number=$((number + 1))
-    [ $number -ge "$first" ] && [ $number -le "$last" ] || continue
+    print $1 "|" NR substr($0, length($1) + 1) }' "$work/list" >"$work/sliced"
+wrong=0
+: >"$work/mutants"
+while IFS='|' read -r name number file script; do
     echo "$name" | grep -q -- "$only" || continue
+    echo "$number|$name|$file|$script" >>"$work/mutants"
     [ -n "$script" ] && [ -f "$root/src/$file" ] &&
         sed "$script" "$root/src/$file" >"$work/mutated" 2>/dev/null &&
         ! cmp -s "$root/src/$file" "$work/mutated" && continue
     echo "$number $name: the mutation does not apply"
     wrong=1
-done <"$work/list"
+done <"$work/sliced"
+[ -s "$work/mutants" ] ||
+    { echo "mutants.sh: no mutant has this name or number"; exit 2; }
 [ $wrong -eq 0 ] || exit 1
 
 rm -rf "$work/src" "$work/include" "$work/tests"
@@ -192,21 +199,26 @@ concerns() { # TEST FILE
         return 1 ;;
     esac
 }
-# Names the first that fails; those given come first.
+# Names the first that fails; those that are known come first.
 unit_tests() { # FILE [TEST[:CASE]]...
     [ -n "$units" ] || return 0
     mutated=$1
     shift
     for test in "$@"; do fails "${test%%:*}" && return 0; done
-    [ -z "$known_only" ] || return 0
+    [ -n "$seeking" ] || return 0
     for test in $tests; do
         concerns "$test" "$mutated" && fails "$test" && return 0
     done
     return 0
 }
 
-said=$(known_only='' unit_tests original)
-[ -z "$said" ] || { echo "the original fails: $said"; exit 1; }
+# What is kept of this tree is good.
+sources=$(find src include tests -name '*.[ch]' | sort | xargs cat | cksum)
+if [ "$(cat passed 2>/dev/null)" != "$sources" ]; then
+    said=$(seeking=yes unit_tests original)
+    [ -z "$said" ] || { echo "the original fails: $said"; exit 1; }
+    [ -z "$units" ] || echo "$sources" >passed
+fi
 
 # ------------------------------------------------- what universes reach
 
@@ -218,10 +230,12 @@ said=$(known_only='' unit_tests original)
 cp failed every
 pool=$((count > 200 ? count : 200))
 awk -v count="$pool" 'BEGIN {
-    split("rare fast disagree scarce masters", kinds, " ")
-    for (i = 1; i <= count; i++)
-        if (i % 2) print i
-        else print kinds[1 + i / 2 % 5] ":" int((i + 7) / 8)
+    n = split("averages disagree doors fast grid lasting masters rare scarce walls",
+        kinds, " ")
+    for (i = 0; i < count / 2; i++) {
+        print 2 * i + 1
+        print kinds[1 + i % n] ":" 1 + int(i / n)
+    }
 }' >>every
 find_reached() {
     rm -rf reach
@@ -250,81 +264,14 @@ find_reached() {
     sed -n 's/^blocks //p' addresses | sort -n | cut -d' ' -f2 >universes
     rm addresses
 }
-stamp=$(cat every $(find src tests/sim tests/model -name '*.[ch]' | sort) |
-    cksum)
-[ -n "$known_only" ] || [ "$(cat stamp 2>/dev/null)" = "$stamp" ] || {
+prepare_reach() {
+    stamp="$sources $(cksum <every)"
+    [ "$(cat stamp 2>/dev/null)" != "$stamp" ] || return 0
     find_reached
     echo "$stamp" >stamp
 }
-# ------------------------------------------------------------------- the mutants
 
-survived=0 number=0
-: >answers
-while IFS='|' read -r name file script; do
-    number=$((number + 1))
-    [ $number -ge "$first" ] && [ $number -le "$last" ] || continue
-    echo "$name" | grep -q -- "$only" || continue
-    known=$(row "$name")
-    known_by=$(echo "$known" | cut -d'|' -f1)
-    known_oracle=$(echo "$known" | cut -d'|' -f2)
-    known_model=$(echo "$known" | cut -d'|' -f3)
-    known_unit=$(echo "$known" | cut -d'|' -f4)
-    [ -z "$known_only" ] || [ -n "$known_oracle$known_model$known_unit" ] ||
-        continue
-    [ -z "$open_only" ] || [ -z "$known_oracle$known_unit" ] || continue
-    sed "$script" "$root/src/$file" >"src/$file"
-    unit=$file
-    case $file in reduce/quant_*.h) unit=reduce/quant_base.c ;; esac
-    object=$(object "${unit%.c}")
-    cp "$object" kept.o
-    if ! compile "src/$unit" "$object" $flags 2>/dev/null; then
-        echo "$number $name: the mutation does not compile"
-        survived=$((survived + 1))
-        cp kept.o "$object"
-        cp "$root/src/$file" "src/$file"
-        continue
-    fi
-    link_core
-    : >chosen
-    # shellcheck disable=SC2046
-    [ -n "$known_only" ] ||
-        reach_of "$file" universes $(changed_lines "$root/src/$file" "src/$file") \
-        >chosen
-    reach=$(wc -l <chosen)
-    {
-        printf '%s\n' "$known_oracle" "$known_model"
-        grep -xFf chosen failed || true
-        head -n "$count" chosen
-    } | awk 'NF > 0 && !seen[$1]++' >tried
-    # shellcheck disable=SC2046
-    set -- $(cat tried)
-    : >out
-    [ $# -eq 0 ] || ./simulator --judge "$@" >out 2>&1 || true
-    oracle=$(sed -n 's/^oracle \([^ ]*\): .*/\1/p' out)
-    model=$(sed -n 's/^model \([^ ]*\): .*/\1/p' out)
-    words=$(sed -n 's/^[om][a-z]* [^ ]*: //p' out | cut -c1-60 | paste -sd'~' -)
-    unit_test=
-    [ -n "$oracle" ] || unit_test=$(unit_tests "$file" $known_unit)
-    case ${oracle:+o}${model:+m}${unit_test:+u} in
-    om) by=both ;;
-    o) by=oracle ;;
-    mu) by=model+unit ;;
-    m) by=model ;;
-    u) by=unit ;;
-    *) by=none ;;
-    esac
-    # Nobody yet, and the unit tests were not asked.
-    [ $by$units != none ] || by=open
-    printf '%3d %-34s %-10s %s\n' "$number" "$name" "$by" \
-        "reached by $reach: ${oracle:--} ${model:--} ${unit_test:--} $words"
-    case $by in
-    none|open) [ "$known_by" = none ] || survived=$((survived + 1)) ;;
-    esac
-    [ -n "$known_only" ] ||
-        echo "$name|$by|$oracle|$model|$unit_test|$reach" >>answers
-    cp kept.o "$object"
-    cp "$root/src/$file" "src/$file"
-done <list
+# ------------------------------------------------------------------- the mutants
 
 # The table in the order of the list: answers of now, else those of before. Why
 # one is not found by both is written by hand.
@@ -350,11 +297,117 @@ write_table() {
             print "|---|---|---|---|---|---|---|"
             for (i = 1; i <= n; i++) print rows[i] }' answers "$table" list
 }
-if [ -n "$write" ]; then
-    write_table >table
-    cat table >"$table"
+# The file and its object, until restore().
+mutate() { # FILE SCRIPT
+    sed "$2" "$root/src/$1" >"src/$1"
+    unit=$1
+    case $1 in reduce/quant_*.h) unit=reduce/quant_base.c ;; esac
+    object=$(object "${unit%.c}")
+    cp "$object" kept.o
+    compile "src/$unit" "$object" $flags 2>/dev/null && link_core
+}
+restore() { # FILE
+    cp kept.o "$object"
+    cp "$root/src/$1" "src/$1"
+}
+# Universes that a search takes: the known ones, those that have failed once, and
+# UNIVERSES that reach the line.
+choose() { # FILE [UNIVERSE]...
+    mutated=$1
+    shift
+    : >chosen
+    # shellcheck disable=SC2046 # numbers
+    [ "$count" -eq 0 ] || reach_of "$mutated" universes \
+        $(changed_lines "$root/src/$mutated" "src/$mutated") >chosen
+    {
+        printf '%s\n' "$@"
+        grep -xFf chosen failed || true
+        head -n "$count" chosen
+    } | awk 'NF > 0 && !seen[$1]++'
+}
+# Sets what finds the mutant that is built: oracle, model, unit_test, by; words.
+look() { # FILE TEST [UNIVERSE]...
+    mutated=$1 test=$2
+    shift 2
+    : >out
+    [ $# -eq 0 ] || ./simulator --judge "$@" >out 2>&1 || true
+    oracle=$(sed -n 's/^oracle \([^ ]*\): .*/\1/p' out)
+    model=$(sed -n 's/^model \([^ ]*\): .*/\1/p' out)
+    words=$(sed -n 's/^[om][a-z]* [^ ]*: //p' out | cut -c1-60 | paste -sd'~' -)
+    unit_test=
+    # shellcheck disable=SC2086 # none is no argument
+    [ -n "$oracle" ] || unit_test=$(unit_tests "$mutated" $test)
+    [ -n "$oracle$units" ] || unit_test=$test
+    case ${oracle:+o}${model:+m}${unit_test:+u} in
+    om) by=both ;;
+    o) by=oracle ;;
+    mu) by=model+unit ;;
+    m) by=model ;;
+    u) by=unit ;;
+    # Nobody yet; perhaps the unit tests were not asked.
+    *) by=none; [ -n "$units" ] || by=open ;;
+    esac
+}
+# The mutants of a file in the form of the list, each with its number before it.
+# Without $seeking only what the table says is tried, and who is not found so is
+# appended to the file "stale".
+try_all() { # FILE
+    while IFS='|' read -r number name file script; do
+        known_row=$(row "$name")
+        IFS='|' read -r known_by known_oracle known_model known_unit <<ROW
+$known_row
+ROW
+        [ -z "$open_only" ] || [ -z "$known_oracle$known_unit" ] || continue
+        if ! mutate "$file" "$script"; then
+            restore "$file"
+            [ -z "$seeking" ] || [ -z "$known" ] || continue # it was said
+            echo "$number $name: the mutation does not compile"
+            survived=$((survived + 1))
+            continue
+        fi
+        # shellcheck disable=SC2046,SC2086 # words
+        if [ -n "$seeking" ]; then
+            choose "$file" "$known_oracle" "$known_model" >tried
+            look "$file" "$known_unit" $(cat tried)
+            reach=$(wc -l <chosen)
+            echo "$name|$by|$oracle|$model|$unit_test|$reach" >>answers
+            [ -z "$write" ] || { write_table >table; cat table >"$table"; }
+            case $by in
+            none|open) [ "$known_by" = none ] || survived=$((survived + 1)) ;;
+            esac
+        else
+            look "$file" "$known_unit" $(printf '%s\n' "$known_oracle" \
+                "$known_model" | uniq)
+            reach=-
+        fi
+        was=
+        [ "$by" = "$known_by" ] || was="(was ${known_by:-untried})"
+        [ -n "$seeking" ] || [ -z "$was" ] ||
+            echo "$number|$name|$file|$script" >>stale
+        printf '%3d %-34s %-10s %s\n' "$number" "$name" "$by" "$was reached by $reach: \
+${oracle:--} ${model:--} ${unit_test:--} $words"
+        restore "$file"
+        echo "$number $by" >>found
+    done <"$1"
+}
+survived=0
+: >answers >found
+cp mutants stale
+if [ -n "$known" ]; then
+    : >stale
+    seeking='' try_all mutants
+    echo "$(wc -l <mutants) mutants; rows that do not hold: $(wc -l <stale)"
 fi
-[ "$survived" -eq 0 ]
+if [ -n "$seek" ] && [ -s stale ]; then
+    [ "$count" -eq 0 ] || prepare_reach
+    seeking=yes try_all stale
+fi
+awk -v seconds=$(($(date +%s) - began)) '{ by[$1] = $2 }
+    END { for (i in by) sum[by[i]]++
+        for (b in sum) printf "%s %d, ", b, sum[b]
+        print seconds " s" }' found
+
+[ "$survived" -eq 0 ] && { [ -n "$seek" ] || [ ! -s stale ]; }
 exit
 : <<'MUTANTS'
 no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush);//
@@ -383,14 +436,14 @@ an optimization without a vote is believed (T1)|elastic/session_view.c|s/return 
 never notified|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
 notified of a loss at once|elastic/session_view.c|s/^        loss = s->notified.loss_first + .*/& notified_advance(\&s->notified, UINT32_MAX, s->id);/
 READY not awaited|master/round.c|s/return p->group == group \&\& p->proposed \&\& !p->ready;/return false;/
-DONE of some is that of all (D4)|ring/op_done.c|s/if (!op->eps\[i\].done) return false;/if (i < 2 \&\& !op->eps[i].done) return false;/
+DONE of some is that of all (D4)|ring/op_done.c|s/if (comes \&\& !ep->done)/if (comes \&\& i < 2 \&\& !ep->done)/
 sent before it was received|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
 taken by two connections|ring/op_send.c|s/if (ep->begun) op_bit_set(ep->begun, k);//
 transfers behind a late one (D13)|ring/op_send.c|s/end = k + SEND_AHEAD;/end = k + 1;/
 taken in an epoch before (D13)|ring/neighbors.c|s/memset(next->begun, 0, sends);//
 digest ignored|ring/op.c|s/if (f->digest == (ep ? ep->rx_digest : op->r.digest)) return true;/return true;/
 mismatch reported to one only|master/round.c|s/round_force(g, p->rank, p->rank, \&name, VERDICT_INVALID);/;/
-padding omitted|link/conn_send.c|s/^        c->tx_from = NULL;/        c->tx_from = NULL; c->tx_left = 0;/
+padding omitted|link/conn_send.c|/^void conn_forget/,/^}/s/c->tx_from = NULL;/& c->tx_left = 0;/
 padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op, NULL);/conn_forget(\&e->links, op);/
 frames of another epoch's operation|ring/op.c|s/bool same = op->epoch == e->links.epoch \&\& /bool same = /
 leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
@@ -464,7 +517,7 @@ one address is dialed (N2a)|link/link.c|s/    if (l->open == 0) l->turn++;//
 a silent address is not left (N2b)|link/link.c|s/^        way_try_other(.*;//
 dials that are lost count (N2c)|link/way.c|s/^            conn_forget_dial(n, other);/            (void)other;/
 a link forgets its address (N2c)|link/way.c|s/^    l->turn = c->turn;//
-anybody is relayed by the master (N12a)|master/relays.c|s/^    return false;$/    return true;/
+anybody is relayed by the master (N12a)|master/relays.c|/^bool relays_take/,/^}/s/^    return false;$/    return true;/
 the master relays with any key (N12a)|master/relays.c|s/if (!m->may_relay || key->word\[0\] != m->key.word\[0\] ||/if (!m->may_relay \|\| false \&\&/
 the master relays unasked (N10b)|master/relays.c|s/(!m->may_relay || has_failed/(has_failed/
 the master never relays (N10b)|master/relays.c|s/(!m->may_relay || has_failed/(true || has_failed/
@@ -483,7 +536,7 @@ the other end stays open (N12e)|link/relay.c|s/        conn_close(n, other->conn
 what a closed end sent stays (N12e)|link/relay.c|s/    if (!from->conn) conn_close(n, c->number);//
 joined connections are silent (N12e)|link/relay.c|s/return !c->leg->other \&\& n->now/return n->now/
 relays of an old view go on (N12e)|link/relay.c|s/bool ends = l->conn \&\& !is_named(n, l->from, l->to);/bool ends = false;/
-who listens is served once (N11a)|link/way.c|s/^    l->listen_at = n->now;$/    l->listen_at = PCCL_NEVER;/
+who listens is served once (N11a)|link/way.c|/^void way_served/,/^}/s/listen_at = n->now;/listen_at = PCCL_NEVER;/
 nobody listens (N11a)|link/way.c|s/if (!l->relayed || n->now < l->listen_at) return;/return;/
 the old way stays (N11c)|link/way.c|s/^    link_close(n, l);$//
 a direct dial is taken (N11c)|link/way.c|s/return c->listens == 0 \&\& l \&\& l->relayed;/return false;/
@@ -759,7 +812,7 @@ half a message is thrown away|master/master_conn.c|s/^    memmove(c->in, c->in +
 a full switchboard accepts|master/switchboard.c|s/return b->conn_count >= b->limits.conns_max ||/return/
 who is lost is no event|master/switchboard.c|/^static void end(/,/^}/s/    b->out.step(.*//
 a report is added to the one before (G1)|master/step_samples.c|s/^    if (again) g->sum -= old->count;//
-the dead count on (G2)|master/step_samples.c|s/^        add_all(m, group);$/        (void)group;/
+the dead count on (G2)|master/step_samples.c|/^void samples_settle/,/^}/s/add_all(m, group);/(void)group;/
 leavers count (G2)|master/master.c|s/^    g->samples.stale = true;//
 lower steps count (G2)|master/step_samples.c|s/if (p->samples.step > g->step) g->sum = g->target = g->members = 0;//
 a report of a step that is over counts (G2)|master/step_samples.c|s/^    if (g->members > 0 .. p->step == g->step)/    if (g->members > 0 \&\& p->step <= g->step \&\& !back)/
