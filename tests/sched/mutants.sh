@@ -61,7 +61,7 @@ an acknowledgement stays|peer/progress_wait.c|s/        if (engine_may_send(e, n
 a pushed message does not ring|peer/comm_io.c|s/            comm_shm_ring(c, number, CHANNEL_WANTS_DATA);//
 an answer does not wake the loop|master/master_search.c|s/    wake_send(&s->wake);//
 work does not wake the search|master/master_search.c|/^bool searcher_begin/,/^}/s/    pthread_cond_signal(&s->work);//
-the wait of a vote is not a loop|peer/api.c|s/    while (s->votes\[kind\] != VOTE_ANSWERED/    if (s->votes[kind] != VOTE_ANSWERED/
+the wait of a vote is not a loop|peer/progress_wait.c|s/    while (!is_over(c, &goal)) comm_wait/    if (!is_over(c, \&goal)) comm_wait/
 MUTANTS
 [ "$done" -gt 0 ] || { echo "mutants.sh: no mutant has this name"; exit 1; }
 exit "$survived"
