@@ -185,7 +185,7 @@ struct wire_args {
     const uint8_t *named;
 };
 
-enum { WIRE_COLLS = 5, WIRE_QUANTS = 3 }; /* COLL_COUNT etc. */
+enum { WIRE_COLLS = 6, WIRE_QUANTS = 3 }; /* COLL_COUNT etc. */
 
 /* Kind of a link measurement; values are those of enum bandwidth_source. */
 enum edge_kind {

@@ -66,7 +66,8 @@ static void add_ranks(struct text *t, const uint32_t *ranks, uint32_t count)
  */
 
 static const char *const coll_names[WIRE_COLLS] = {
-    "all-reduce", "broadcast", "barrier", "all-gather", "all-to-all"};
+    "all-reduce", "broadcast",  "barrier",
+    "all-gather", "all-to-all", "reduce-scatter"};
 static const char *const quant_names[WIRE_QUANTS] = {"none", "min-max",
                                                      "zero-point"};
 

@@ -65,8 +65,8 @@ void stall_print_peer(const struct master *m, uint32_t link, char *text,
 void stall_print_wait(const struct wire_wait *w, char *text, size_t size)
 {
     static const char *const colls[WIRE_COLLS] = {
-        "an all-reduce", "a broadcast", "a barrier", "an all-gather",
-        "an all-to-all"};
+        "an all-reduce", "a broadcast",   "a barrier",
+        "an all-gather", "an all-to-all", "a reduce-scatter"};
     static const char *const kinds[WAIT_KIND_COUNT] = {
         [WAIT_RECEIVE] = "a receive",
         [WAIT_SEND] = "a send",

@@ -13,6 +13,15 @@
 /* Bytes gathered at once, over all members. */
 enum { FOLD_MEMORY = 16 << 20 };
 
+/* A reduce-scatter is an all-reduce, of which each member keeps its part, where
+ * that has fewer messages or takes the fast path: of less than so many bytes of
+ * one block or of all, or among more members than are to be linked for it. */
+enum {
+    SCATTER_BLOCK = 16 * 1024,
+    SCATTER_TOTAL = 64 * 1024,
+    SCATTER_MEMBERS = 16,
+};
+
 /* Elements that operators see as the same have the same name. */
 static const char *const element_names[ELEMENT_COUNT] = {
     [ELEMENT_NONE] = "of the program",
@@ -62,6 +71,27 @@ void coll_sign_reduction(struct coll *coll)
     coll_sign_text(coll, "operator", op_mpi_name(op), number);
 }
 
+/* Each member keeps a block of the same size, and none has been lost. */
+static bool is_even_scatter(const struct coll *coll)
+{
+    int n = coll->called->size;
+    if (coll->call != CALL_REDUCE_SCATTER &&
+        coll->call != CALL_REDUCE_SCATTER_BLOCK)
+        return false;
+    for (int i = 1; coll->split && i < n; i++)
+        if (coll->split[i] != coll->split[0]) return false;
+    return n == coll->members->size;
+}
+
+static bool is_scatter(const struct coll *coll)
+{
+    if (!is_even_scatter(coll)) return false;
+    MPI_Count n = coll->members->size;
+    MPI_Count size = coll->recvcount * coll->recvtype->size;
+    return n <= SCATTER_MEMBERS && size >= n * SCATTER_BLOCK &&
+           size > SCATTER_TOTAL;
+}
+
 /* Stores elements [keep_first, keep_first + keep_count) of a full result. */
 static void keep(const struct coll *coll, const void *result)
 {
@@ -76,8 +106,9 @@ int step_reduce_direct(struct coll *coll)
 {
     const struct type *type = coll->recvtype;
     int scale;
-    bool whole = coll->keep && coll->keep_first == 0 &&
-                 coll->keep_count == coll->recvcount;
+    bool scatter = is_scatter(coll);
+    bool whole = scatter || (coll->keep && coll->keep_first == 0 &&
+                             coll->keep_count == coll->recvcount);
     if (coll->round == 1) {
         if (coll->stages[0]) keep(coll, coll->stages[0]);
         return COLL_DONE;
@@ -92,9 +123,10 @@ int step_reduce_direct(struct coll *coll)
                   op_to_pccl(coll->reducer, type, &coll->op.op);
     assert(direct);
     (void)direct;
-    coll->op.kind = pcclKindAllReduce;
+    MPI_Count count = scatter ? coll->keep_count : coll->recvcount;
+    coll->op.kind = scatter ? pcclKindReduceScatter : pcclKindAllReduce;
     coll->op.sendbuf = coll->in_place ? coll->recvbuf : coll->sendbuf;
-    coll->op.count = (size_t)coll->recvcount * (size_t)scale;
+    coll->op.count = (size_t)count * (size_t)scale;
     coll_sign_reduction(coll);
     return COLL_RUN;
 }

@@ -1,10 +1,7 @@
 /* api_collective.c - the calls of pccl.h for collective operations. */
 #include "api.h"
 
-#include "scatter.h"
-
 #include <stddef.h>
-#include <stdlib.h>
 
 enum {
     /* Of programs that were made when there were no arguments to name. */
@@ -148,11 +145,11 @@ static const char *check_scope(const pcclCollective_t *op, uint64_t self)
 
 static void fill_request(struct op_request *r, const struct engine *e,
                          const pcclCollective_t *op,
-                         const pcclQuantizationOptions_t *q)
+                         const pcclQuantizationOptions_t *q, uint32_t world)
 {
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
                                            COLL_BARRIER,   COLL_ALLGATHER,
-                                           COLL_ALLTOALLV, COLL_ALLTOALLV};
+                                           COLL_ALLTOALLV, COLL_REDUCE_SCATTER};
     enum plan_coll coll = colls[op->kind];
     *r = (struct op_request){
         .tag = op->tag,
@@ -169,13 +166,14 @@ static void fill_request(struct op_request *r, const struct engine *e,
                              ? (uint32_t)op->argument_count
                              : ARGUMENTS_MOST;
     }
-    if (op->kind == pcclKindAllReduce) {
+    if (plan_coll_reduces(coll)) {
         r->dtype = (enum dtype)op->datatype;
         r->redop = (enum redop)op->op;
         r->plan.element = (uint32_t)dtype_size(r->dtype);
     }
     r->plan.coll = coll;
     r->plan.count = op->count;
+    if (coll == COLL_REDUCE_SCATTER) r->plan.count *= world;
     r->plan.root = op->kind == pcclKindBroadcast ? (uint32_t)op->root : 0;
     r->plan.send_bytes = op->send_bytes;
     r->plan.send_displs = op->send_displs;
@@ -205,14 +203,9 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
         return pcclInvalidArgument;
     }
     /* Alone, the vector itself is the result. */
-    fill_request(r, s->engine, op, world > 1 ? q : NULL);
+    fill_request(r, s->engine, op, world > 1 ? q : NULL, world);
     const char *name;
     wrong = engine_unfit(s->engine, r, &name);
-    if (!wrong && op->kind == pcclKindReduceScatter &&
-        !scatter_begin(op, world, r)) {
-        comm_set_error(c, "out of memory for the blocks of %u members", world);
-        return pcclInternalError;
-    }
     if (!wrong) return pcclSuccess;
     comm_set_error(c, "PCCL_ALGORITHM=%s: %s", name, wrong);
     return pcclInvalidArgument;
@@ -226,7 +219,6 @@ static pcclResult_t try_launch(pcclComm_t *c, const pcclCollective_t *op,
     pcclResult_t rc = prepare(c, op, q, &r);
     if (rc != pcclSuccess) return rc;
     rc = (pcclResult_t)session_launch(c->session, &r, op->view_epoch, out);
-    if (rc != pcclSuccess) scatter_free(r.keep);
     if (rc == pcclInvalidArgument)
         comm_set_error(c, "tag %llu is in flight already",
                        (unsigned long long)op->tag);
@@ -290,27 +282,16 @@ static void describe(pcclComm_t *c, int result, const struct wire_op *name)
                        c->session->notified.world, c->session->minimum);
 }
 
-/* Locked, but for the sum. */
-static void end_scatter(pcclComm_t *c, struct scatter *s, int result)
-{
-    if (result == pcclSuccess) {
-        pthread_mutex_unlock(&c->lock);
-        scatter_finish(s);
-        comm_lock(c);
-    }
-    scatter_free(s);
-}
-
-static pcclCollectiveKind_t kind_of(const struct op_look *look,
-                                    const struct scatter *scatter)
+static pcclCollectiveKind_t kind_of(const struct op_look *look)
 {
     static const pcclCollectiveKind_t kinds[COLL_COUNT] = {
         [COLL_ALLREDUCE] = pcclKindAllReduce,
         [COLL_BROADCAST] = pcclKindBroadcast,
         [COLL_BARRIER] = pcclKindBarrier,
         [COLL_ALLGATHER] = pcclKindAllGather,
-        [COLL_ALLTOALLV] = pcclKindAllToAllV};
-    return scatter ? pcclKindReduceScatter : kinds[look->coll];
+        [COLL_ALLTOALLV] = pcclKindAllToAllV,
+        [COLL_REDUCE_SCATTER] = pcclKindReduceScatter};
+    return kinds[look->coll];
 }
 
 /* `told`: what is told of the operation, or NULL. */
@@ -328,13 +309,11 @@ static pcclResult_t take(pcclComm_t *c, struct op *op, pccl_ns until,
     pcclReduceInfo_t got = {0};
     struct op_look look;
     op_look(op, &look);
-    struct scatter *scatter = op_keep(op);
-    pcclCollectiveKind_t kind = kind_of(&look, scatter);
+    pcclCollectiveKind_t kind = kind_of(&look);
     if (told && told->async) *told = comm_tell_awaited(c, op, kind);
     if (told) told->look = look;
     int result = session_take(c->session, op, &got.local_world_size,
                               &got.tx_bytes, &got.rx_bytes);
-    if (scatter) end_scatter(c, scatter, result);
     count_ended(&c->counters, kind, result);
     c->counters.mapped_received += look.mapped;
     if (told && result == pcclSuccess) told->members = got.local_world_size;
@@ -362,11 +341,6 @@ static pcclResult_t run_op(pcclComm_t *c, const pcclCollective_t *op,
     struct op_request r;
     struct op *started;
     pccl_ns until = comm_limit(c);
-    if (op->kind == pcclKindReduceScatter) {
-        pcclResult_t begun = launch(c, op, NULL, &started);
-        if (told && begun == pcclSuccess) comm_tell_began(c, told);
-        return begun ? begun : take(c, started, until, info, told);
-    }
     pcclResult_t rc = prepare(c, op, q, &r);
     if (rc != pcclSuccess) {
         count_started(&c->counters, op->kind);

@@ -2,7 +2,6 @@
 #include "comm.h"
 
 #include "comm_save.h"
-#include "scatter.h"
 #include "../base/descriptors.h"
 #include "../base/env.h"
 #include "../base/float_env.h"
@@ -313,21 +312,10 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
     return session_init(c->session, &config);
 }
 
-/* Of operations that nobody has awaited. */
-static void drop_scatters(pcclComm_t *c)
-{
-    struct engine *e = c->session->engine;
-    for (uint32_t i = 0; e && i < engine_op_end(e); i++) {
-        const struct op *op = engine_op(e, i);
-        if (op) scatter_free(op_keep(op));
-    }
-}
-
 static void release(pcclComm_t *c)
 {
     comm_io_close_all(c);
     if (c->session) count_fast(&c->counters, c->session);
-    if (c->session) drop_scatters(c);
     if (c->session) session_free(c->session);
     if (c->offers.offered) state_list_free(c->offers.offered);
     free(c->offers.offered);

@@ -97,6 +97,6 @@ extern const struct algorithm local_algorithm, allreduce_flat,
     allreduce_single_copy, allreduce_ring, allreduce_ring_codes,
     broadcast_linear, broadcast_confirmed, broadcast_chain, allgather_linear,
     allgather_ring, alltoallv_pairwise, spread_single_copy, small_grid,
-    small_tree;
+    small_tree, reduce_scatter_direct, reduce_scatter_single_copy;
 
 #endif

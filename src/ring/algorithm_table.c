@@ -206,6 +206,22 @@ static const struct choice choices[] = {
     {.colls = BIT(COLL_ALLTOALLV),
      .algorithm = &alltoallv_pairwise,
      .why = "what a pair exchanges concerns nobody else"},
+
+    {.colls = BIT(COLL_REDUCE_SCATTER),
+     .where = WHERE_MEMORY,
+     .total_max = K(1024),
+     .algorithm = &reduce_scatter_direct,
+     .why = "the queues hold it, and members wait for nobody's segments",
+     .measured = "reduce-scatter"},
+    {.colls = BIT(COLL_REDUCE_SCATTER),
+     .where = WHERE_MEMORY,
+     .algorithm = &reduce_scatter_single_copy,
+     .why = "a member adds the blocks from where they were put",
+     .measured = "reduce-scatter"},
+    {.colls = BIT(COLL_REDUCE_SCATTER),
+     .algorithm = &reduce_scatter_direct,
+     .why = "each block goes once, to the member that adds it",
+     .measured = "reduce-scatter"},
 };
 
 /* All algorithms that may be forced. Of those with one name for one collective,
@@ -216,11 +232,12 @@ static const struct algorithm *const algorithms[] = {
     &allreduce_ring_codes, &broadcast_linear,      &broadcast_confirmed,
     &broadcast_chain,      &allgather_linear,      &allgather_ring,
     &spread_single_copy,   &alltoallv_pairwise,    &small_grid,
-    &small_tree,
+    &small_tree,           &reduce_scatter_direct, &reduce_scatter_single_copy,
 };
 
 static const char *const coll_names[COLL_COUNT] = {
-    "allreduce", "broadcast", "barrier", "allgather", "alltoallv"};
+    "allreduce", "broadcast", "barrier",
+    "allgather", "alltoallv", "reduce_scatter"};
 
 static bool does(const struct algorithm *a, enum plan_coll coll)
 {

@@ -1,5 +1,5 @@
 /* allreduce_direct.c - "direct": a reduce-scatter and an all-gather among all
- * pairs (rule D12). Pure.
+ * pairs (rule D12); and a reduce-scatter alone (rule D21). Pure.
  *
  * Every member sends each owner its part of the owner's chunk, and each owner
  * sends every member the sum. It sends as many bytes as a ring, but a member
@@ -35,6 +35,13 @@ static void shape(struct plan *p)
     plan_choose_segment(p, PLAN_SEGMENT_MIN, plan_chunk_size(p, 0));
 }
 
+/* Of any size: segments are as large as those of other algorithms. */
+static void shape_parts(struct plan *p)
+{
+    uint64_t size = plan_chunk_size(p, 0);
+    plan_choose_segment(p, plan_segment_of(p, size), size);
+}
+
 /* Number of chunks of which `from` sends its part to `to`; the i-th of them. */
 static uint32_t parts_to(const struct plan *p, uint32_t from, uint32_t to)
 {
@@ -54,6 +61,13 @@ static uint32_t transfers(const struct plan *p, uint32_t partner)
     uint32_t self = p->r.rank;
     return (parts_to(p, self, partner) + parts_to(p, partner, self)) *
            p->segments;
+}
+
+/* Of a reduce-scatter: nobody sends sums. */
+static uint32_t transfers_of_parts(const struct plan *p, uint32_t partner)
+{
+    (void)partner;
+    return p->segments;
 }
 
 static uint32_t piece_of(const struct plan *p, uint32_t from, uint32_t to,
@@ -286,4 +300,24 @@ const struct algorithm allreduce_direct = {
     .arrived = arrived,
     .undo = undo,
     .keep_input = keep_input,
+};
+
+const struct algorithm reduce_scatter_direct = {
+    .name = "direct",
+    .colls = BIT(COLL_REDUCE_SCATTER),
+    .awaits_all = true,
+    .is_long = true,
+    .shape = shape_parts,
+    .partners = plan_all_partners,
+    .partner = plan_all_partner,
+    .sends = transfers_of_parts,
+    .recvs = transfers_of_parts,
+    .send = send,
+    .recv = recv,
+    .begin = begin,
+    .end = end,
+    .has = has,
+    .place = place,
+    .reduce = reduce,
+    .arrived = arrived,
 };

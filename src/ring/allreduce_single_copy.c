@@ -8,7 +8,10 @@
  * data once into the own region, and an empty frame announces them. The queues
  * of all pairs carry no bodies, and the receivers reduce or copy the data from
  * where they lie when their turn has come. Data that have no place in the
- * region come through a queue. */
+ * region come through a queue.
+ *
+ * A reduce-scatter does the same (rule D21). In the place of each sum it sends
+ * an empty word: the sender has taken the inputs of that segment. */
 #include "allreduce_single_copy.h"
 
 #include "algorithm.h"
@@ -51,6 +54,18 @@ static uint32_t transfers(const struct plan *p, uint32_t partner)
     return 2 * p->segments;
 }
 
+/* Of a reduce-scatter: nobody waits for the last words. */
+static uint32_t transfers_of_inputs(const struct plan *p, uint32_t partner)
+{
+    (void)partner;
+    return p->segments == 1 ? 1 : 2 * p->segments - SINGLE_COPY_BUFFERS;
+}
+
+static bool is_scatter(const struct plan *p)
+{
+    return p->r.coll == COLL_REDUCE_SCATTER;
+}
+
 bool single_copy_is_sum(const struct plan *p, uint32_t k, uint32_t *segment)
 {
     bool last = k + 1 == 2 * p->segments;
@@ -64,7 +79,7 @@ static void send(const struct plan *p, uint32_t to, uint32_t k,
 {
     uint32_t g;
     bool sum = single_copy_is_sum(p, k, &g);
-    plan_chunk_cut(p, sum ? p->r.rank : to, g, x);
+    if (!sum || !is_scatter(p)) plan_chunk_cut(p, sum ? p->r.rank : to, g, x);
     x->space = sum ? SPACE_RECV : SPACE_SEND;
     if (sum)
         x->after = g;
@@ -77,7 +92,7 @@ static void recv(const struct plan *p, uint32_t from, uint32_t k,
 {
     uint32_t g;
     bool sum = single_copy_is_sum(p, k, &g);
-    plan_chunk_cut(p, sum ? from : p->r.rank, g, x);
+    if (!sum || !is_scatter(p)) plan_chunk_cut(p, sum ? from : p->r.rank, g, x);
     x->action = sum ? ACTION_STORE : ACTION_REDUCE;
 }
 
@@ -374,6 +389,30 @@ const struct algorithm allreduce_single_copy = {
     .arrived = arrived,
     .undo = undo,
     .keep_input = keep_input,
+    .may_put = may_put,
+    .put = put,
+    .take_put = take_put,
+};
+
+const struct algorithm reduce_scatter_single_copy = {
+    .name = "single_copy",
+    .colls = BIT(COLL_REDUCE_SCATTER),
+    .unfit = single_copy_unfit,
+    .awaits_all = true,
+    .is_long = true,
+    .shape = shape,
+    .partners = plan_all_partners,
+    .partner = plan_all_partner,
+    .sends = transfers_of_inputs,
+    .recvs = transfers_of_inputs,
+    .send = send,
+    .recv = recv,
+    .begin = begin,
+    .end = end,
+    .has = has,
+    .place = place,
+    .reduce = reduce,
+    .arrived = arrived,
     .may_put = may_put,
     .put = put,
     .take_put = take_put,

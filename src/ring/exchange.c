@@ -1,4 +1,4 @@
-/* exchange.c - see exchange.h. Rule D18. */
+/* exchange.c - see exchange.h. Rules D18, D21d. */
 #include "exchange.h"
 
 #include "../reduce/stream.h"
@@ -7,11 +7,24 @@
 
 enum { SMALL_PAGE = 4096, HUGE_PAGE = 2 << 20 };
 
-void exchange_begin(struct engine *e, struct op *op)
+/* The caller's block may lie in its vector. */
+static bool begin_block(struct engine *e, struct op *op)
+{
+    size_t size = op_result_size(op);
+    if (size == 0) return true;
+    uint8_t *block = pool_take(&e->links.pool, size);
+    if (!block) return false;
+    op->scratch = block;
+    op->target = op->r.recvbuf;
+    op->r.recvbuf = block;
+    return true;
+}
+
+static void begin_vector(struct engine *e, struct op *op)
 {
     const struct driver *d = &e->links.driver;
     size_t size = op_vector_size(op);
-    if (!op_in_place(op) || op->plan.r.world < 2 || op_is_quantized(op)) return;
+    if (!op_in_place(op) || op_is_quantized(op)) return;
     if (size < e->exchange_least || !d->may_exchange) return;
     if (!d->may_exchange(d->user, op->r.recvbuf, size)) return;
     /* Pages change places only where both lie alike. */
@@ -24,14 +37,23 @@ void exchange_begin(struct engine *e, struct op *op)
     op->r.recvbuf = block + shift;
 }
 
+bool exchange_begin(struct engine *e, struct op *op)
+{
+    if (op->plan.r.world < 2) return true;
+    if (op->r.plan.coll == COLL_REDUCE_SCATTER) return begin_block(e, op);
+    begin_vector(e, op);
+    return true;
+}
+
 void exchange_commit(const struct engine *e, const struct op *op)
 {
     const struct driver *d = &e->links.driver;
     if (!op->target) return;
-    size_t size = op_vector_size(op);
+    size_t size = op_result_size(op);
     uint8_t *from = op->r.recvbuf;
     uint8_t *to = op->target;
-    size_t done = d->exchange(d->user, to, from, size);
+    bool pages = op->r.plan.coll == COLL_ALLREDUCE;
+    size_t done = pages ? d->exchange(d->user, to, from, size) : 0;
     PCCL_ASSERT(done <= size);
     if (op->plan.uncached)
         stream_copy(to + done, from + done, size - done);

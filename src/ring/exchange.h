@@ -1,6 +1,7 @@
 /* exchange.h - a large all-reduce in place makes its result in scratch memory,
  * and the pages of the two change places when all members hold the result (rule
- * D18). So the input needs no copy (backup.h). Pure. */
+ * D18). So the input needs no copy (backup.h). A reduce-scatter makes its
+ * block in scratch memory, too, and copies it (rule D21d). Pure. */
 #ifndef PCCL_EXCHANGE_H
 #define PCCL_EXCHANGE_H
 
@@ -11,9 +12,10 @@ enum {
     EXCHANGE_LEAST = 4 << 20,
 };
 
-/* Where the driver can exchange the pages of the caller's buffer: has the
- * algorithm write to scratch memory. Without memory for it nothing changes. */
-void exchange_begin(struct engine *e, struct op *op);
+/* Has the algorithm write to scratch memory: of a reduce-scatter; and where the
+ * driver can exchange the pages of the caller's buffer, if there is memory for
+ * that. False: no memory for a reduce-scatter. */
+bool exchange_begin(struct engine *e, struct op *op);
 /* The result goes to the caller's buffer. */
 void exchange_commit(const struct engine *e, const struct op *op);
 /* The request has the caller's buffer again. */

@@ -38,6 +38,12 @@ uint64_t plan_chunk_size(const struct plan *p, uint32_t chunk)
     return next > first && next == p->r.count ? size - p->r.spare : size;
 }
 
+uint64_t plan_result_first(const struct plan *p)
+{
+    if (p->r.coll != COLL_REDUCE_SCATTER) return 0;
+    return chunk_first(p, p->r.rank) * p->r.element;
+}
+
 void plan_cut(const struct plan *p, uint64_t first, uint64_t size, uint32_t g,
               struct plan_xfer *x)
 {

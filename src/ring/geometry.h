@@ -14,6 +14,8 @@ uint32_t plan_position(const struct plan *p, uint32_t rank);
 
 /* Chunk i of the vector belongs to rank i; no chunk is larger than chunk 0. */
 uint64_t plan_chunk_size(const struct plan *p, uint32_t chunk); /* bytes */
+/* Byte of the vector that is the first of the result here. */
+uint64_t plan_result_first(const struct plan *p);
 /* Segment g of a span of `size` bytes that starts at `first`; of a chunk;
  * segment k of the block of a pair. */
 void plan_cut(const struct plan *p, uint64_t first, uint64_t size, uint32_t g,

@@ -31,7 +31,8 @@ static const char *unfit(const struct plan_request *r)
 const struct algorithm local_algorithm = {
     .name = "local",
     .colls = BIT(COLL_ALLREDUCE) | BIT(COLL_BROADCAST) | BIT(COLL_BARRIER) |
-             BIT(COLL_ALLGATHER) | BIT(COLL_ALLTOALLV),
+             BIT(COLL_ALLGATHER) | BIT(COLL_ALLTOALLV) |
+             BIT(COLL_REDUCE_SCATTER),
     .unfit = unfit,
     .partners = none,
     .partner = none_of,

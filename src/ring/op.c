@@ -6,6 +6,7 @@
 #include "algorithm.h"
 #include "algorithm_table.h"
 #include "exchange.h"
+#include "geometry.h"
 
 #include "../base/buggify.h"
 #include "../base/scope.h"
@@ -207,7 +208,8 @@ void op_plan_request(const struct engine *e, const struct op_request *r,
         p->world = e->links.world;
         p->rank = e->rank;
         p->order = e->order;
-        if (e->has_hierarchy) p->hierarchy = &e->hierarchy;
+        if (e->has_hierarchy && p->coll != COLL_REDUCE_SCATTER)
+            p->hierarchy = &e->hierarchy;
     } else {
         p->world = r->member_count;
         p->order = NULL;
@@ -252,6 +254,8 @@ uint64_t op_result_size(const struct op *op)
 {
     uint64_t size = op_vector_size(op);
     if (op->r.plan.coll == COLL_ALLGATHER) size *= op->plan.r.world;
+    if (op->plan.r.coll == COLL_REDUCE_SCATTER) /* it has a plan */
+        size = plan_chunk_size(&op->plan, op->plan.r.rank);
     return size;
 }
 
@@ -375,7 +379,7 @@ static void place_own(struct engine *e, struct op *op)
         from += p->send_displs[p->rank];
     } else if (p->coll == COLL_ALLGATHER) {
         to += p->rank * size;
-    } else if (p->coll != COLL_ALLREDUCE || p->world > 1) {
+    } else if (!plan_coll_reduces(p->coll) || p->world > 1) {
         return;
     }
     if (op->r.sendbuf && size > 0 && to != from) memmove(to, from, size);
@@ -441,7 +445,7 @@ static bool make_plan(struct engine *e, struct op *op)
     op->seq = op_next_sequence(e, op);
     if (!open_endpoints(e, op)) return false;
     const struct algorithm *a = op->plan.algorithm;
-    exchange_begin(e, op);
+    if (!exchange_begin(e, op)) return false;
     if (a->begin && !a->begin(e, op)) return false;
     if (!op_take_sequence(e, op)) return false;
     op->confirm = must_confirm(e, op);

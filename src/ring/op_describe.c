@@ -52,7 +52,7 @@ void op_describe(const struct engine *e, const struct op *op, uint64_t other,
                  struct wire_args *args, uint8_t *named)
 {
     const struct plan_request *p = &op->r.plan;
-    bool reduces = p->coll == COLL_ALLREDUCE;
+    bool reduces = plan_coll_reduces(p->coll);
     bool sized = p->coll != COLL_BARRIER && p->coll != COLL_ALLTOALLV;
     *args =
         (struct wire_args){.coll = (uint8_t)p->coll, .digest = op->r.digest};
@@ -65,6 +65,7 @@ void op_describe(const struct engine *e, const struct op *op, uint64_t other,
         args->code = (uint8_t)op->r.quant.code;
     }
     if (sized) args->count = args->quant > 0 ? op->r.count : p->count;
+    if (p->coll == COLL_REDUCE_SCATTER) args->count /= op->plan.r.world;
     if (p->coll == COLL_BROADCAST) args->root = p->root;
     if (p->coll == COLL_ALLTOALLV) describe_pair(e, op, other, args);
     args->rank = op->plan.r.rank;

@@ -43,6 +43,7 @@ static void describe(const struct op *op, struct wire_wait *w)
         op->r.plan.coll != COLL_BARRIER && op->r.plan.coll != COLL_ALLTOALLV;
     if (sized) w->count = reduces ? op->r.count : op->r.plan.count;
     if (w->count == 0 && sized) w->count = op->r.plan.count;
+    if (op->r.plan.coll == COLL_REDUCE_SCATTER) w->count /= op->plan.r.world;
     w->missing = partners_missing(op, &w->peer);
     name_call(op, w);
 }

@@ -18,7 +18,8 @@ void pieces_add(struct op *op, struct backup *b, uint32_t piece, unsigned turns,
     pieces_place(p, piece, &x);
     pieces_save(op, b, piece);
     size_t count = size / p->r.element;
-    uint8_t *to = (uint8_t *)op->r.recvbuf + x.offset + at;
+    uint8_t *to =
+        (uint8_t *)op->r.recvbuf + (x.offset - plan_result_first(p)) + at;
     const uint8_t *own = (const uint8_t *)op->r.sendbuf + x.offset + at;
     reduce_apply(op->r.dtype, op->r.redop, to, bytes,
                  turns & TURN_FIRST ? own : to, count);

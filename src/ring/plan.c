@@ -11,7 +11,7 @@ void plan_init(struct plan *p, const struct plan_request *request)
     memset(p, 0, sizeof *p);
     p->r = *request;
     if (p->r.coll == COLL_BARRIER) p->r.count = 0;
-    if (p->r.coll != COLL_ALLREDUCE) {
+    if (!plan_coll_reduces(p->r.coll)) {
         p->r.element = 1;
         p->r.spare = 0;
     }

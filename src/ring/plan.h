@@ -28,8 +28,15 @@ enum plan_coll {
     COLL_BARRIER,
     COLL_ALLGATHER,
     COLL_ALLTOALLV,
+    COLL_REDUCE_SCATTER,
     COLL_COUNT,
 };
+
+/* The members' vectors become one. */
+static inline bool plan_coll_reduces(enum plan_coll coll)
+{
+    return coll == COLL_ALLREDUCE || coll == COLL_REDUCE_SCATTER;
+}
 
 struct algorithm;
 
@@ -50,7 +57,7 @@ struct plan_request {
     uint32_t single_copy_world; /* largest world with regions */
     uint32_t tree_width; /* children of a member at most; 0: as few as do */
     uint32_t piece;      /* single copy: bytes of a segment; 0: as fits */
-    uint64_t count;      /* elements (all-reduce) or bytes */
+    uint64_t count;      /* elements of a vector that is reduced, or bytes */
     uint32_t element;    /* bytes of one element */
     uint32_t spare;      /* all-reduce: bytes missing from the last element */
     const char *forced;  /* algorithm to use where it fits, or NULL */
@@ -152,7 +159,7 @@ static inline bool plan_is_parent(const struct plan *p, uint32_t rank)
     return p->done == DONE_TREE && rank == p->parent && rank != p->r.rank;
 }
 
-/* Bytes of the vector of an all-reduce, of a block, or of the data of a
+/* Bytes of the vector that is reduced, of a block, or of the data of a
  * broadcast. */
 static inline uint64_t plan_vector_size(const struct plan *p)
 {

@@ -43,7 +43,6 @@ struct op_request {
     const struct pcclArgument_t *named;
     uint32_t named_count;
     uint64_t user_digest;
-    void *keep; /* of the owner, see op_keep() */
 };
 
 enum engine_fault {
@@ -192,7 +191,6 @@ enum op_verdict op_verdict_of(const struct op *op);
 /* A caller waits for the result: no other call finds the operation. */
 bool op_is_awaited(const struct op *op);
 void op_set_awaited(struct op *op, bool awaited);
-void *op_keep(const struct op *op);
 /* Rule D10: this member wants the operation to fail. It reports this once an
  * epoch, or in any case if `again`. */
 void engine_fail(struct engine *e, struct op *op, bool again);

@@ -85,11 +85,6 @@ void op_set_awaited(struct op *op, bool awaited)
     op->awaited = awaited;
 }
 
-void *op_keep(const struct op *op)
-{
-    return op->r.keep;
-}
-
 void engine_fail(struct engine *e, struct op *op, bool again)
 {
     if (again || !op->mismatch) e->out.fault(e->out.user, FAULT_FAIL, op, 0);

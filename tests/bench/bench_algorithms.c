@@ -148,7 +148,8 @@ int bench_algorithms(void)
            "forces one.\nBytes are those of the vector, or of a block.\n\n");
     for (uint32_t i = 0; (c = algorithm_row(i)) != NULL; i++) print_row(c);
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
-                                           COLL_ALLGATHER, COLL_ALLTOALLV};
+                                           COLL_ALLGATHER, COLL_ALLTOALLV,
+                                           COLL_REDUCE_SCATTER};
     for (size_t i = 0; i < ARRAY_COUNT(colls); i++) {
         for (uint32_t layout = 0; layout < LAYOUTS; layout++)
             print_grid(colls[i], layout);

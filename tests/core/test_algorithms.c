@@ -83,9 +83,9 @@ static void fill_pairs(struct run *r)
 
 static void fill(const struct run *r, uint32_t rank)
 {
-    size_t size = r->coll == COLL_ALLREDUCE ? dtype_size(r->type) : 1;
+    size_t size = plan_coll_reduces(r->coll) ? dtype_size(r->type) : 1;
     size_t count = r->coll == COLL_ALLTOALLV ? 4 * world * r->count : r->count;
-    enum dtype type = r->coll == COLL_ALLREDUCE ? r->type : DTYPE_U8;
+    enum dtype type = plan_coll_reduces(r->coll) ? r->type : DTYPE_U8;
     size_t blocks = r->coll == COLL_ALLGATHER ? world : 1;
     assert_true(count * size * blocks <= SIZE_MAX_TESTED);
     memset(out[rank], 0xee, count * size * blocks);
@@ -101,8 +101,14 @@ static void check(const struct run *r, uint32_t rank)
     size_t wrong = 0;
     assert_int_equal(ops[rank]->phase, PHASE_DONE);
     assert_int_equal(ops[rank]->result, pcclSuccess);
-    for (size_t i = 0; r->coll == COLL_ALLREDUCE && i < r->count; i++) {
-        encode(r->type, sum_of(r, i), want);
+    size_t first = 0, count = plan_coll_reduces(r->coll) ? r->count : 0;
+    if (r->coll == COLL_REDUCE_SCATTER) {
+        first = r->count / world * rank +
+                (rank < r->count % world ? rank : r->count % world);
+        count = r->count / world + (rank < r->count % world);
+    }
+    for (size_t i = 0; i < count; i++) {
+        encode(r->type, sum_of(r, first + i), want);
         if (memcmp(got + i * size, want, size) != 0)
             fail_msg("element %zu of rank %u", i, rank);
     }
@@ -123,8 +129,8 @@ static void check(const struct run *r, uint32_t rank)
 
 static struct op_request request_of(struct run *r, uint32_t rank)
 {
-    bool one_buffer =
-        r->coll == COLL_BROADCAST || (r->coll == COLL_ALLREDUCE && r->in_place);
+    bool one_buffer = r->coll == COLL_BROADCAST ||
+                      (plan_coll_reduces(r->coll) && r->in_place);
     static size_t recv_bytes[WORLD][WORLD];
     struct op_request q = {.tag = tag,
                            .dtype = r->type,
@@ -135,7 +141,7 @@ static struct op_request request_of(struct run *r, uint32_t rank)
     q.plan.root = r->coll == COLL_BROADCAST ? world / 2 : 0;
     q.plan.count = r->count;
     q.plan.element =
-        r->coll == COLL_ALLREDUCE ? (uint32_t)dtype_size(r->type) : 1;
+        plan_coll_reduces(r->coll) ? (uint32_t)dtype_size(r->type) : 1;
     for (uint32_t k = 0; k < world; k++)
         recv_bytes[rank][k] = r->bytes[k][rank];
     q.plan.send_bytes = r->bytes[rank];
@@ -159,6 +165,8 @@ static bool run(struct run r, const struct algorithm *a)
         ops[i] = engine_launch(engines[i], &q, false);
         assert_non_null(ops[i]);
         if (world > 1) assert_ptr_equal(ops[i]->plan.algorithm, a);
+        if (world > 1 && r.coll == COLL_REDUCE_SCATTER)
+            assert_true(ops[i]->confirm); /* rule D21c */
         if (twice) settle_twice();
     }
     settle();
@@ -195,7 +203,7 @@ static uint32_t run_types(const struct algorithm *a, enum plan_coll coll)
                             .codes = is_codes(a)};
             count += run(r, a);
         }
-        if (coll != COLL_ALLREDUCE) break;
+        if (!plan_coll_reduces(coll)) break;
     }
     return count;
 }
@@ -395,16 +403,17 @@ static void test_rows(void **state)
     static size_t sizes[32];
     bool taken[64] = {false};
     hierarchy_init(&sites, site, 4, 0);
-    for (uint64_t i = 0; i < 2ull * 5 * 5 * 3 * 32; i++) {
+    enum { N = COLL_COUNT };
+    for (uint64_t i = 0; i < 2ull * N * 5 * 3 * 32; i++) {
         uint32_t worlds[] = {1, 2, 4, 8, 32};
-        struct plan_request r = {.coll = (enum plan_coll)(i % 5),
-                                 .world = worlds[i / 5 % 5],
-                                 .one_host = i / 25 % 3 > 0,
-                                 .shared_memory = i / 25 % 3 > 1,
-                                 .codes = i % 5 == 0 && i / 75 % 2,
+        struct plan_request r = {.coll = (enum plan_coll)(i % N),
+                                 .world = worlds[i / N % 5],
+                                 .one_host = i / (5 * N) % 3 > 0,
+                                 .shared_memory = i / (5 * N) % 3 > 1,
+                                 .codes = i % N == 0 && i / (15 * N) % 2,
                                  .single_copy_world = 16,
                                  .cached = UINT64_MAX,
-                                 .count = (uint64_t)1 << (i / 150) >> 1,
+                                 .count = (uint64_t)1 << (i / (30 * N)) >> 1,
                                  .element = 1,
                                  .send_bytes = sizes,
                                  .recv_bytes = sizes};

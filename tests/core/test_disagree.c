@@ -158,7 +158,8 @@ static void rest(const struct call *c)
 static void each_size(const uint64_t *sizes, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        for (unsigned coll = 0; coll < COLL_ALLTOALLV; coll++) {
+        for (unsigned coll = 0; coll < COLL_COUNT; coll++) {
+            if (coll == COLL_ALLTOALLV) continue;
             struct call c = {.coll = (enum plan_coll)coll, .count = sizes[i]};
             if (coll == COLL_BROADCAST) c.root = i % world;
             if (coll == COLL_BARRIER) c.count = 0;

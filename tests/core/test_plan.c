@@ -8,6 +8,7 @@
 
 #include "../../src/ring/algorithm_table.h"
 #include "../../src/ring/allreduce_single_copy.h"
+#include "../../src/ring/geometry.h"
 #include "../../src/ring/neighbors.h"
 
 enum { STREAMED = 2 }; /* in `wrote` */
@@ -90,15 +91,21 @@ static bool is(const struct plan *p, const struct algorithm *a)
     return p->algorithm == a;
 }
 
+static bool reduces_in_regions(const struct plan *p)
+{
+    return is(p, &allreduce_single_copy) || is(p, &reduce_scatter_single_copy);
+}
+
 static bool has_pieces(const struct plan *p)
 {
-    return is(p, &allreduce_direct) || is(p, &allreduce_single_copy);
+    return is(p, &allreduce_direct) || is(p, &reduce_scatter_direct) ||
+           reduces_in_regions(p);
 }
 
 static uint32_t piece_of(const struct plan *p, uint32_t from, uint32_t k)
 {
     uint32_t g;
-    if (!is(p, &allreduce_single_copy)) return direct_piece(p, from, k);
+    if (!reduces_in_regions(p)) return direct_piece(p, from, k);
     bool sum = single_copy_is_sum(p, k, &g);
     return (sum ? from : p->r.rank) * p->segments + g;
 }
@@ -110,6 +117,15 @@ static void deliver_lent(struct node *to, uint32_t k, uint32_t piece, bool adds)
     assert_int_equal(piece % to->plan.segments, g);
     if (adds && ++to->summed[piece] == others) to->got[g] = true;
     if (!adds && ++to->sums[g] == others) to->got[to->plan.segments + g] = true;
+}
+
+/* Rule D16b: nobody sends an input before this member has added those of the
+ * last segment but one. */
+static void check_buffer(const struct node *to, uint32_t k)
+{
+    uint32_t g;
+    bool sum = single_copy_is_sum(&to->plan, k, &g);
+    assert_true(sum || g < 2 || to->got[g - SINGLE_COPY_BUFFERS]);
 }
 
 /* Of all members that send to this one. */
@@ -126,10 +142,9 @@ static void deliver_spread(struct node *to, uint32_t k)
 /* Rule D19b: all have taken the segment whose place this one gets. */
 static void check_place(uint32_t from, uint32_t k, uint32_t world)
 {
-    for (uint32_t to = 0; to < world; to++) {
+    for (uint32_t to = 0; to < world; to++)
         if (to != from)
             assert_true(k < nodes[to].received[from] + SINGLE_COPY_PLACES);
-    }
 }
 
 static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
@@ -154,7 +169,8 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
         uint8_t own = y.action == ACTION_STORE ? 0 : with[y.offset + i];
         base[y.offset + i] = (uint8_t)(bytes[i] + own);
     }
-    if (is(&to->plan, &allreduce_single_copy)) {
+    if (reduces_in_regions(&to->plan)) {
+        check_buffer(to, k);
         deliver_lent(to, k, piece, adds);
         return;
     }
@@ -174,9 +190,8 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
 static bool fold(struct node *n, uint64_t size)
 {
     const struct plan *p = &n->plan;
-    for (uint32_t a = 0; a < p->r.world; a++) {
+    for (uint32_t a = 0; a < p->r.world; a++)
         if (a != p->r.rank && n->received[a] == 0) return false;
-    }
     for (uint64_t i = 0; i < size; i++) {
         uint8_t sum = n->send[i];
         for (uint32_t a = 0; a < p->r.world; a++)
@@ -249,12 +264,14 @@ static void check(const struct plan_request *r, uint32_t rank)
         }
         return;
     }
-    if (is(&n->plan, &allreduce_flat) ||
-        is(&n->plan, &allreduce_flat_codes)) { /* the engine folds the slots */
+    /* The engine folds the slots. */
+    if (is(&n->plan, &allreduce_flat) || is(&n->plan, &allreduce_flat_codes))
         assert_true(fold(n, size));
-    }
     if (r->coll == COLL_ALLGATHER) size *= r->world;
-    for (uint64_t i = 0; i < size; i++)
+    uint64_t first = plan_result_first(&n->plan);
+    if (r->coll == COLL_REDUCE_SCATTER)
+        size = first + plan_chunk_size(&n->plan, rank);
+    for (uint64_t i = first; i < size; i++)
         assert_int_equal(n->recv[i], expected(r, rank, i));
 }
 
@@ -299,7 +316,7 @@ static void test_every_plan(void **state)
     for (uint32_t world = 1; world <= WORLD_MAX; world++) {
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
             if (counts[c] > 100000 && world > 4) continue;
-            for (unsigned coll = 0; coll <= COLL_ALLTOALLV; coll++) {
+            for (unsigned coll = 0; coll < COLL_COUNT; coll++) {
                 struct plan_request r = {.coll = coll,
                                          .world = world,
                                          .root = world / 2,

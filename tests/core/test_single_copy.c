@@ -122,6 +122,69 @@ static void test_headers_only(void **state)
     all_rooms_are_free();
 }
 
+/* The block of each member goes to the start of its vector, where another one's
+ * is: nothing is written there before the end (rule D21d). */
+static void scatter_all(uint32_t which)
+{
+    for (uint32_t i = 0; i < WORLD; i++) {
+        for (uint32_t k = 0; k < COUNT; k++)
+            in[which][i][k] = value(which, i, k);
+        struct op_request r = {.tag = which,
+                               .dtype = DTYPE_U32,
+                               .redop = REDOP_SUM,
+                               .sendbuf = in[which][i],
+                               .recvbuf = in[which][i]};
+        r.plan.coll = COLL_REDUCE_SCATTER;
+        r.plan.count = COUNT;
+        r.plan.element = 4;
+        ops[which][i] = engine_launch(engines[i], &r, false);
+        assert_non_null(ops[which][i]);
+        assert_ptr_equal(ops[which][i]->plan.algorithm,
+                         &reduce_scatter_single_copy);
+    }
+}
+
+static void check_blocks(uint32_t which)
+{
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < WORLD; i++) {
+        uint32_t size = COUNT / WORLD + (i < COUNT % WORLD);
+        assert_int_equal(ops[which][i]->result, pcclSuccess);
+        for (uint32_t k = 0; k < COUNT; k++) {
+            uint32_t all = 0;
+            for (uint32_t j = 0; j < WORLD; j++)
+                all += value(which, j, first + k);
+            assert_int_equal(in[which][i][k],
+                             k < size ? all : value(which, i, k));
+        }
+        first += size;
+    }
+}
+
+static void test_blocks_only(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < WORLD; i++) {
+        engines[i]->piece = 8192;
+        assert_true(engine_force(engines[i], "reduce_scatter:single_copy"));
+    }
+    scatter_all(0);
+    assert_true(ops[0][0]->plan.segments > 4);
+    for (uint32_t i = 0; i < WORLD; i++)
+        assert_int_equal(in[0][i][0], value(0, i, 0));
+    settle();
+    check_blocks(0);
+    assert_true(carried < COUNT);
+    all_rooms_are_free();
+    engines[0]->links.region = NULL;
+    engines[1]->links.conns[2]->region.taken = false;
+    engines[2]->links.conns[1]->region.memory = NULL;
+    scatter_all(1);
+    settle();
+    check_blocks(1);
+    assert_true(carried > COUNT);
+}
+
 /* One engine has no region, and one could not open another's. */
 static void test_some_do_not_lend(void **state)
 {
@@ -445,6 +508,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_headers_only),
+        TEST(test_blocks_only),
         TEST(test_some_do_not_lend),
         TEST(test_more_than_rooms),
         TEST(test_what_was_overwritten_never_counts),

@@ -101,7 +101,8 @@ static bool read_request(const struct member *u, struct member_op *o,
     q->plan.count = fuzz_u32(&in) % (MEMBER_BUFFER_MAX + 1);
     q->digest = fuzz_u64(&in);
     bool reduces = q->plan.coll == COLL_ALLREDUCE;
-    q->plan.element = reduces ? (uint32_t)dtype_size(q->dtype) : 1;
+    q->plan.element =
+        plan_coll_reduces(q->plan.coll) ? (uint32_t)dtype_size(q->dtype) : 1;
     uint32_t world = read_scope(u, o, &in);
     if (world == 0 || q->plan.coll == COLL_BARRIER) q->plan.count = 0;
     if (world == 0) return false;

@@ -368,6 +368,43 @@ static void test_scatter_reductions(void)
     free(out);
 }
 
+/* Blocks that no member has to add but its own; one that differs makes it an
+ * all-reduce. */
+static void scatter_blocks(int count, int odd)
+{
+    size_t total = (size_t)size * (size_t)count;
+    double *data = malloc((total + 1) * sizeof *data);
+    double *out = malloc((size_t)(count + 1) * sizeof *out);
+    int *counts = malloc((size_t)size * sizeof *counts);
+    for (int r = 0; r < size; r++) counts[r] = count;
+    counts[size - 1] -= odd;
+    double sum = size * (size - 1) / 2.0;
+    for (size_t i = 0; i < total; i++) data[i] = (double)(i % 1000) + rank;
+    out[counts[rank]] = -1;
+    OK(MPI_Reduce_scatter(data, out, counts, MPI_DOUBLE, MPI_SUM,
+                          MPI_COMM_WORLD));
+    size_t first = (size_t)rank * (size_t)count;
+    for (int i = 0; i < counts[rank]; i++)
+        CHECK(out[i] == (double)((first + (size_t)i) % 1000) * size + sum);
+    CHECK(out[counts[rank]] == -1);
+    for (size_t i = 0; i < total; i++)
+        CHECK(data[i] == (double)(i % 1000) + rank);
+    OK(MPI_Reduce_scatter_block(MPI_IN_PLACE, data, count, MPI_DOUBLE, MPI_MAX,
+                                MPI_COMM_WORLD));
+    for (int i = 0; i < count; i++)
+        CHECK(data[i] == (double)((first + (size_t)i) % 1000) + size - 1);
+    free(data);
+    free(out);
+    free(counts);
+}
+
+static void test_large_blocks(void)
+{
+    static const int counts[] = {2047, 2049, 8191, 8193, 40001, 150000};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (int odd = 0; odd < 2; odd++) scatter_blocks(counts[i], odd);
+}
+
 /* The same data through types with holes on one side or both. */
 static void test_derived(void)
 {
@@ -443,6 +480,7 @@ int main(int argc, char **argv)
     test_allgather();
     test_alltoall();
     test_scatter_reductions();
+    test_large_blocks();
     test_derived();
     test_rounding();
     test_empty();

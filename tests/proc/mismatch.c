@@ -14,8 +14,9 @@ enum {
     QUANTIZED = 4, /* floats are that much larger than codes */
 };
 
-static const char *const kind_names[] = {"all-reduce", "broadcast", "barrier",
-                                         "all-gather", "all-to-all"};
+static const char *const kind_names[] = {"all-reduce", "broadcast",
+                                         "barrier",    "all-gather",
+                                         "all-to-all", "reduce-scatter"};
 
 size_t mismatch_element(pcclDataType_t type)
 {
@@ -81,9 +82,10 @@ static void add_counts(struct mismatch_list *list, pcclCollectiveKind_t kind,
     add_odd(list, &empty, &small, "count", "something");
 }
 
-static void add_types(struct mismatch_list *list, size_t bytes)
+static void add_types(struct mismatch_list *list, pcclCollectiveKind_t kind,
+                      size_t bytes)
 {
-    const struct member_call call = usual(pcclKindAllReduce, bytes);
+    const struct member_call call = usual(kind, bytes);
     struct member_call odd = call;
     odd.datatype = pcclInt32;
     add_odd(list, &call, &odd, "datatype", "int32");
@@ -173,8 +175,8 @@ static void add_digest(struct mismatch_list *list, pcclCollectiveKind_t kind,
 
 static void add_kinds(struct mismatch_list *list, size_t bytes)
 {
-    for (int a = pcclKindAllReduce; a <= pcclKindAllToAllV; a++) {
-        for (int b = pcclKindAllReduce; b <= pcclKindAllToAllV; b++) {
+    for (int a = pcclKindAllReduce; a <= pcclKindReduceScatter; a++) {
+        for (int b = pcclKindAllReduce; b <= pcclKindReduceScatter; b++) {
             const struct member_call one =
                 usual((pcclCollectiveKind_t)a, bytes);
             const struct member_call other =
@@ -229,9 +231,11 @@ static void add_sized(struct mismatch_list *list, pcclCollectiveKind_t kind,
         if (kind == pcclKindAllToAllV) add_pairs(list, bytes);
         if (kind != pcclKindAllToAllV && i + 1 < count)
             add_counts(list, kind, bytes, (size_t)sizes[i + 1]);
-        if (kind != pcclKindAllReduce || bytes == 0) continue;
-        add_types(list, bytes);
-        if (!quantized) continue;
+        bool reduces =
+            kind == pcclKindAllReduce || kind == pcclKindReduceScatter;
+        if (!reduces || bytes == 0) continue;
+        add_types(list, kind, bytes);
+        if (!quantized || kind != pcclKindAllReduce) continue;
         add_quantized(list, bytes);
         add_quantized(list, QUANTIZED * bytes);
     }
@@ -243,7 +247,8 @@ static const struct {
 } sized[] = {{pcclKindAllReduce, COLL_ALLREDUCE},
              {pcclKindBroadcast, COLL_BROADCAST},
              {pcclKindAllGather, COLL_ALLGATHER},
-             {pcclKindAllToAllV, COLL_ALLTOALLV}};
+             {pcclKindAllToAllV, COLL_ALLTOALLV},
+             {pcclKindReduceScatter, COLL_REDUCE_SCATTER}};
 
 static const uint64_t few[] = {0, UNIT, MANY, 200000};
 

@@ -39,7 +39,7 @@ static void scope_word(const struct reader *r, int rank, char *out)
 
 static uint64_t elements(const struct member_call *c)
 {
-    return c->kind == pcclKindAllReduce
+    return c->kind == pcclKindAllReduce || c->kind == pcclKindReduceScatter
                ? c->bytes / mismatch_element(c->datatype)
                : c->bytes;
 }
@@ -48,8 +48,9 @@ static uint64_t elements(const struct member_call *c)
 static bool word_of(const struct reader *r, const char *name, int rank,
                     char *out)
 {
-    static const char *const kinds[] = {"all-reduce", "broadcast", "barrier",
-                                        "all-gather", "all-to-all"};
+    static const char *const kinds[] = {"all-reduce", "broadcast",
+                                        "barrier",    "all-gather",
+                                        "all-to-all", "reduce-scatter"};
     static const char *const types[] = {"u8",  "i8",   "i16", "u16",
                                         "u32", "i32",  "u64", "i64",
                                         "f16", "bf16", "f32", "f64"};

@@ -51,6 +51,8 @@ static uint8_t content(const struct member *m)
 static size_t input_size(const struct member *m, const struct member_call *call)
 {
     size_t size = 0;
+    if (call->kind == pcclKindReduceScatter)
+        return call->bytes * (size_t)m->world;
     if (call->kind != pcclKindAllToAllV) return call->bytes;
     for (int r = 0; r < m->world; r++) size += call->send[r];
     return size;
@@ -97,7 +99,8 @@ static pcclResult_t collective(const struct member *m,
     size_t recv_displs[MISMATCH_WORLD_MAX] = {0};
     uint64_t scope[MISMATCH_WORLD_MAX];
     pcclAsyncReduceOp_t handle;
-    bool reduces = call->kind == pcclKindAllReduce;
+    bool reduces =
+        call->kind == pcclKindAllReduce || call->kind == pcclKindReduceScatter;
     bool sends = reduces || call->kind == pcclKindAllGather ||
                  call->kind == pcclKindAllToAllV;
     pcclCollective_t op = {

@@ -735,6 +735,11 @@ the wait is as long as the slot (D19)|ring/spread_single_copy.c|s/LAG = PLACES .
 a place has its first segment for ever (D19)|ring/spread_single_copy.c|s/if (\*there == k + 1) return;/if (*there > 0) return;/
 spread read by an excluded member (L8)|ring/spread_single_copy.c|s/if (!single_copy_is_valid(op, region, slot)) return false;//
 spread before the region is opened (L7)|ring/spread_single_copy.c|s/s->slot > 0 \&\& c->region.taken/s->slot > 0/
+a word before the inputs are added (D21)|ring/allreduce_single_copy.c|s/^        x->after = g;/        x->after = PLAN_NOTHING;/
+a block is made in the caller's memory (D21d)|ring/exchange.c|s/    if (size == 0) return true;/    return true;/
+a block is deferred (D21c)|ring/allreduce_direct.c|s/    .colls = BIT(COLL_REDUCE_SCATTER),/&\n    .defers = true,/
+a block of single copy is deferred (D21c)|ring/allreduce_single_copy.c|s/    .colls = BIT(COLL_REDUCE_SCATTER),/&\n    .defers = true,/
+parts of a block by sites (D21a)|ring/op.c|s/if (e->has_hierarchy \&\& p->coll != COLL_REDUCE_SCATTER)/if (e->has_hierarchy)/
 each decides alone (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;/p->single_copy_world = e->single_copy_on \&\& e->links.region ? e->single_copy_world : 0;/
 no restore of a direct one|ring/pieces.c|s/if (!b->bytes .. backup_has(b, piece)) return;/return;/
 passed on before received (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/

@@ -119,18 +119,22 @@ static void expect(struct sim *s, const struct sim_op *o, uint8_t *out)
             spec_fill(s, spec, spec->ids[i], 0, out + i * size, size);
         return;
     }
-    if (spec->coll != COLL_ALLREDUCE) return;
+    if (!plan_coll_reduces(spec->coll)) return;
     uint8_t *one = malloc(size + 1);
-    assert(one);
+    uint8_t *sum = malloc(size + 1);
+    assert(one && sum);
     size_t count = size / dtype_size(spec->dtype);
-    spec_fill(s, spec, spec->ids[0], 0, out, size);
+    spec_fill(s, spec, spec->ids[0], 0, sum, size);
     for (uint32_t i = 1; i < spec->size; i++) {
         spec_fill(s, spec, spec->ids[i], 0, one, size);
-        reduce_apply(spec->dtype, spec->redop, out, out, one, count);
+        reduce_apply(spec->dtype, spec->redop, sum, sum, one, count);
     }
     if (spec->redop == REDOP_AVG)
-        reduce_divide(spec->dtype, out, count, spec->size);
+        reduce_divide(spec->dtype, sum, count, spec->size);
+    if (spec->coll == COLL_REDUCE_SCATTER) (void)spec_chunk(spec, &at);
+    memcpy(out, sum + at, o->recv_size);
     free(one);
+    free(sum);
 }
 
 /* Links may fail often enough to count as impossible. */
@@ -186,7 +190,7 @@ static void check_arguments(struct sim *s, const struct sim_op *o,
                             const struct entry *e)
 {
     if (o->spec.ident == SIM_RESYNC) return;
-    bool all = o->spec.coll == COLL_ALLREDUCE;
+    bool all = plan_coll_reduces(o->spec.coll);
     for (uint32_t i = 0; i < e->offer_count; i++) {
         SIM_CHECK(s,
                   e->offers[i].value == (int64_t)spec_arguments(&o->spec) ||
@@ -250,7 +254,8 @@ static uint64_t check_result(struct sim *s, const struct sim_op *o,
         check_near(s, o);
         return got;
     }
-    bool own = o->spec.coll == COLL_ALLTOALLV;
+    bool own =
+        o->spec.coll == COLL_ALLTOALLV || o->spec.coll == COLL_REDUCE_SCATTER;
     if (!e->expected || own) {
         uint8_t *want = calloc(1, o->recv_size + 1);
         assert(want);

@@ -72,13 +72,13 @@ void program_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
     bool few = s->options.fast || program_hash(s, 0, 0) % 2;
     spec->tag = few ? i : 100000 + step * 8 + i;
     spec->coll = (uint32_t)(h >> 3) % 8;
-    if (spec->coll > COLL_ALLTOALLV) spec->coll = COLL_ALLREDUCE;
+    if (spec->coll >= COLL_COUNT) spec->coll = COLL_ALLREDUCE;
     spec->dtype = (enum dtype)((h >> 32) % DTYPE_COUNT);
     spec->redop = (enum redop)((h >> 40) % REDOP_COUNT);
     sim_quantize(spec, s->options.fast ? 1 : h >> 50);
     spec->count = choose_count(
         s, h >> 10, step,
-        spec->coll == COLL_ALLREDUCE ? dtype_size(spec->quant.code) : 2,
+        plan_coll_reduces(spec->coll) ? dtype_size(spec->quant.code) : 2,
         spec->quant.algorithm != QUANT_NONE);
     spec->in_place = (h >> 48) % 2;
     choose_scope(s, p, spec, sim_mix(h, 1, 2, 3));
@@ -138,7 +138,7 @@ void spec_fill(const struct sim *s, const struct sim_spec *spec, uint64_t id,
                uint64_t to, uint8_t *bytes, size_t size)
 {
     uint64_t h = sim_mix(s->seed, spec->ident, id, to);
-    if (spec->coll != COLL_ALLREDUCE) {
+    if (!plan_coll_reduces(spec->coll)) {
         fill_bytes(h, bytes, size);
         return;
     }
@@ -160,6 +160,16 @@ void spec_fill(const struct sim *s, const struct sim_spec *spec, uint64_t id,
         fill_numbers(h, numbers, 8, bytes, size);
         return;
     }
+}
+
+size_t spec_chunk(const struct sim_spec *spec, size_t *first)
+{
+    size_t each = (size_t)spec->count / spec->size;
+    size_t rest = (size_t)spec->count % spec->size;
+    size_t width = dtype_size(spec->dtype);
+    *first =
+        (each * spec->self + (spec->self < rest ? spec->self : rest)) * width;
+    return (each + (spec->self < rest)) * width;
 }
 
 static uint8_t *buffer_new(size_t size)
@@ -203,13 +213,15 @@ static void make_buffers(const struct sim *s, const struct sim_proc *p,
     const struct sim_spec *spec = &o->spec;
     uint64_t self = p->session->id;
     size_t size = (size_t)spec->count;
-    if (spec->coll == COLL_ALLREDUCE) size *= dtype_size(spec->dtype);
+    if (plan_coll_reduces(spec->coll)) size *= dtype_size(spec->dtype);
     o->send_size = o->recv_size = 0;
     if (spec->coll == COLL_ALLTOALLV) {
         fill_pairs(s, p, o, &q->plan);
     } else if (spec->coll != COLL_BARRIER) {
         o->send_size = size;
         o->recv_size = spec->coll == COLL_ALLGATHER ? size * spec->size : size;
+        if (spec->coll == COLL_REDUCE_SCATTER)
+            o->recv_size = spec_chunk(spec, &size);
     }
     o->send = buffer_new(o->send_size);
     o->recv = buffer_new(o->recv_size);
@@ -305,7 +317,7 @@ bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
     q.plan.root = spec->root;
     q.plan.count = spec->count;
     q.plan.element =
-        spec->coll == COLL_ALLREDUCE ? (uint32_t)dtype_size(spec->dtype) : 1;
+        plan_coll_reduces(spec->coll) ? (uint32_t)dtype_size(spec->dtype) : 1;
     make_buffers(s, p, o, &q);
     if (spec->quant.algorithm != QUANT_NONE)
         engine_quantize(&q, spec->quant.algorithm, spec->quant.code);

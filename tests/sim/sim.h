@@ -55,6 +55,7 @@ enum {
     X(interleaved) X(interleaved_lost) X(forced) \
     X(sites) X(sites_lost) X(sites_confirmed) \
     X(lent) X(lent_lost) X(lent_queued) X(spread_turns) X(spread_lost) \
+    X(scatter_turns) \
     X(through_root) X(tree) X(tree_lost) X(tree_confirmed) \
     X(grid) X(grid_lost) X(grid_confirmed) X(deferred) \
     X(confirmed) X(scoped) X(scoped_lost) X(local) X(shuffled) \
@@ -560,6 +561,8 @@ uint64_t spec_arguments(const struct sim_spec *spec);
  * receiver of an all-to-all. */
 void spec_fill(const struct sim *s, const struct sim_spec *spec, uint64_t id,
                uint64_t to, uint8_t *bytes, size_t size);
+/* Bytes of the own block of a reduce-scatter, and the first of them. */
+size_t spec_chunk(const struct sim_spec *spec, size_t *first);
 size_t spec_pair(const struct sim *s, const struct sim_spec *spec,
                  uint64_t from, uint64_t to);
 

@@ -520,9 +520,8 @@ static int report_algorithms(uint64_t count)
     int missing = 0;
     const struct algorithm *a;
     for (uint32_t i = 0; (a = algorithm_by_number(i)) != NULL; i++) {
-        const char *type = a->colls & BIT(COLL_ALLREDUCE)   ? "reduce"
-                           : a->colls & BIT(COLL_BROADCAST) ? "broadcast"
-                                                            : "all";
+        const char *type =
+            algorithm_coll_name((enum plan_coll)__builtin_ctz(a->colls));
         printf("%s %s %" PRIu64 ", ", type, a->name,
                sim_coverage_algorithms[i]);
         if (sim_coverage_algorithms[i] > 0 || count < UNIVERSES) continue;

@@ -231,6 +231,7 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
         p->algorithm == &allreduce_ring && p->streamed && p->segments > 1;
     bool sites = p->algorithm == &allreduce_direct && p->r.hierarchy;
     bool spread = p->algorithm == &spread_single_copy;
+    bool scatter = p->algorithm == &reduce_scatter_single_copy;
     bool lost = result == pcclRankConnectionLost;
     bool tree =
         p->algorithm == &small_tree && !plan_is_root(p) && p->tree.children > 0;
@@ -250,6 +251,7 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
     c->sites += sites;
     c->lent += mapped && p->segments > 2;
     c->spread_turns += spread && mapped && p->segments > SINGLE_COPY_PLACES;
+    c->scatter_turns += scatter && mapped && p->segments > SINGLE_COPY_BUFFERS;
     c->lent_queued += p->algorithm == &allreduce_single_copy && !mapped;
     c->sites_confirmed +=
         sites && confirm && plan_vector_size(p) <= WIRE_RESULT_MAX;

@@ -374,6 +374,7 @@ static uint8_t call_kind(uint32_t coll)
 {
     switch (coll) {
     case COLL_ALLREDUCE:
+    case COLL_REDUCE_SCATTER:
         return ALLREDUCE;
     case COLL_BROADCAST:
         return BROADCAST;
@@ -461,7 +462,8 @@ void witness_result(const struct sim_proc *p, const struct sim_op *o,
                       .name_count = 1};
     write_told(p, &t);
     t.value = contributors;
-    if (o->result == pcclSuccess)
+    /* Blocks of a reduce-scatter are no two results. */
+    if (o->result == pcclSuccess && o->spec.coll != COLL_REDUCE_SCATTER)
         t.number = sim_hash(o->recv + SIM_GUARD, o->recv_size);
     witness_tell(p->sim, &t);
 }
