@@ -14,6 +14,7 @@ struct master_peer;
  */
 struct master_hints {
     uint32_t answers, ready, syncs;
+    bool again; /* false: nobody asks again for a synchronization (rule H6) */
 };
 
 /* The members that do not leave, and of them those that have voted. */

@@ -48,6 +48,7 @@ void state_vote_asked(struct master *m, uint32_t link,
     }
     p->sync.voted = true;
     p->sync.again = msg->sync.again;
+    m->groups[p->group].hints.again |= p->sync.again;
     p->sync.ended = msg->sync.id;
     p->sync.strategy = msg->sync.strategy;
     p->sync.revision = msg->sync.revision;
@@ -459,15 +460,17 @@ static void refuse_crossed(struct master *m, uint32_t group)
  * knows, hears how: its state says whether it got it. */
 static void repeat_end(struct master *m, uint32_t group)
 {
-    const struct master_group *g = &m->groups[group];
-    if (g->synced == 0) return;
+    struct master_group *g = &m->groups[group];
+    if (g->synced == 0 || !g->hints.again) return;
     const struct master_record *r = find_record(m, g->number);
     if (!r || r->stamp != g->synced) return;
+    g->hints.again = false;
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
-        bool asks = in_group(p, group) && p->sync.voted && p->sync.again &&
-                    p->sync.ended < g->synced;
-        if (!asks) continue;
+        if (p->group != group || !p->sync.voted || !p->sync.again) continue;
+        bool later = !in_group(p, group) || p->sync.ended >= g->synced;
+        g->hints.again |= later;
+        if (later) continue;
         bool has =
             p->sync.structure == r->structure && p->sync.content == r->content;
         struct wire_msg msg = {.type = WIRE_STATE, .epoch = g->epoch};

@@ -29,7 +29,7 @@ struct scale_stream {
     bool waits[2]; /* end i waits until its pipe has room */
 };
 
-enum scale_call { CALL_NONE, CALL_VOTE, CALL_OP };
+enum scale_call { CALL_NONE, CALL_VOTE, CALL_OP, CALL_SYNC };
 
 struct scale_member {
     struct session *session; /* NULL: it is dead */
@@ -45,6 +45,8 @@ struct scale_member {
     struct op *op;
     uint8_t *result;
     size_t result_size;
+    uint8_t *state; /* shared state, and its list during a synchronization */
+    struct state_list list;
     bool done; /* its last call, with this result: */
     int ended;
 };
@@ -69,8 +71,10 @@ struct scale_world {
     pccl_ns master_tick_at;
     struct scale_work work;
     struct scale_stream *streams;
-    uint64_t sums;   /* results that were checked */
-    uint64_t *input; /* of all members' sums */
+    uint64_t sums;    /* results that were checked */
+    uint64_t synced;  /* synchronizations so far */
+    uint64_t fetched; /* bytes that members received in them */
+    uint64_t *input;  /* of all members' sums */
 };
 
 extern struct scale_world scale;
@@ -109,6 +113,8 @@ void scale_member_dialed(struct scale_stream *st);
 void scale_member_tick(uint32_t number);
 void scale_member_vote(uint32_t number);
 void scale_member_launch(uint32_t number, size_t bytes);
+/* A newcomer's shared state differs from that of all others before. */
+void scale_member_sync(uint32_t number, size_t bytes);
 
 /* scale_master.c */
 void scale_master_begin(uint32_t quorum);
@@ -128,8 +134,10 @@ enum scale_event {
     SCALE_SMALL,
     SCALE_LARGE,
     SCALE_UPDATE,
+    SCALE_SYNC, /* of equal state */
     SCALE_LOSS,
     SCALE_NEWCOMER,
+    SCALE_FETCH, /* ... of which the newcomer has none */
     SCALE_IDLE,
     SCALE_EVENTS,
 };

@@ -9,8 +9,8 @@
 struct scale_world scale;
 
 const char *const scale_event_names[SCALE_EVENTS] = {
-    "join",   "barrier", "small",    "large",
-    "update", "loss",    "newcomer", "second"};
+    "join", "barrier", "small",    "large", "update",
+    "sync", "loss",    "newcomer", "fetch", "second"};
 
 void scale_begin(uint32_t n, size_t large)
 {
@@ -76,6 +76,15 @@ static void vote(void)
     scale_run();
 }
 
+static void synchronize(size_t bytes)
+{
+    for (uint32_t i = 0; i < scale.count; i++)
+        if (lives(i)) scale_member_sync(i, bytes);
+    scale_run();
+    check_done(pcclSuccess);
+    scale.synced++;
+}
+
 void scale_happens(enum scale_event event, uint32_t n, size_t large)
 {
     switch (event) {
@@ -94,6 +103,10 @@ void scale_happens(enum scale_event event, uint32_t n, size_t large)
         vote();
         check_done(pcclSuccess);
         return;
+    case SCALE_SYNC:
+        synchronize(large);
+        SCALE_CHECK(scale.fetched == 0);
+        return;
     case SCALE_LOSS:
         scale_member_kill(n / 2);
         scale_run();
@@ -108,6 +121,10 @@ void scale_happens(enum scale_event event, uint32_t n, size_t large)
         scale_run();
         vote();
         check_view(n);
+        return;
+    case SCALE_FETCH:
+        synchronize(large);
+        SCALE_CHECK(scale.fetched >= large);
         return;
     case SCALE_IDLE:
         scale_run_for(PCCL_S);

@@ -104,10 +104,12 @@ void scale_member_kill(uint32_t number)
     free(m->session);
     free(m->conns);
     free(m->result);
+    free(m->state);
     m->session = NULL;
     m->conn_room = 0;
     m->conns = NULL;
     m->result = NULL;
+    m->state = NULL;
 }
 
 void scale_member_dialed(struct scale_stream *st)
@@ -243,6 +245,39 @@ void scale_member_launch(uint32_t number, size_t bytes)
     scale_wake(number, NULL);
 }
 
+void scale_member_sync(uint32_t number, size_t bytes)
+{
+    struct scale_member *m = &scale.members[number];
+    bool first = m->state == NULL;
+    if (first) m->state = scale_zeros(bytes + 1);
+    if (first && scale.synced == 0) memset(m->state, 1, bytes);
+    struct state_tensor tensor = {.name = "state",
+                                  .data = m->state,
+                                  .count = bytes,
+                                  .size = bytes,
+                                  .dtype = DTYPE_U8};
+    m->result_size = bytes;
+    SCALE_CHECK(state_list_make(&m->list, &tensor, 1, 1));
+    m->call = CALL_SYNC;
+    m->done = false;
+    SCALE_CHECK(session_sync(m->session, &m->list, SYNC_ENFORCE_POPULAR,
+                             scale.synced + 1) == pcclSuccess);
+    scale_wake(number, NULL);
+}
+
+static void take_sync(struct scale_member *m)
+{
+    uint64_t revision, tx, rx;
+    if (m->session->sync != SYNC_OVER) return;
+    m->ended = session_sync_take(m->session, &revision, &tx, &rx);
+    state_list_free(&m->list);
+    m->call = CALL_NONE;
+    m->done = true;
+    scale.fetched += rx;
+    for (size_t i = 0; i < m->result_size; i += 1 + i / 8)
+        SCALE_CHECK(m->state[i] == 1);
+}
+
 static void take(struct scale_member *m)
 {
     uint32_t contributors;
@@ -265,6 +300,7 @@ static void program(struct scale_member *m)
 {
     struct session *s = m->session;
     if (m->call == CALL_OP) take(m);
+    if (m->call == CALL_SYNC) take_sync(m);
     if (m->call == CALL_VOTE && s->votes[VOTE_UPDATE] == VOTE_ANSWERED) {
         s->votes[VOTE_UPDATE] = VOTE_IDLE;
         m->call = CALL_NONE;
