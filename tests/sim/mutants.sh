@@ -886,6 +886,7 @@ without a token all is granted (K10)|master/grants.c|s/if (!m->tokens || right =
 who is expelled stays (K15)|master/master.c|s/^        master_drop(m, event->link, event->reason);$//
 a question counts as silence (K16)|master/master.c|/case MASTER_GRANTED:/,/return;/s/^.*last_recv = event->now;$//
 a restart amid a decided view (J5)|master/round.c|s/if (g->restart \&\& !g->decided) {/if (g->restart) {/
+a member forgets which synchronization is over (H6)|elastic/session_sync.c|s/^    if (over) session_sync_raise(&s->sync_over, msg->sync.id);//
 an INSTALL sets numbers back (H6)|elastic/session_view.c|s/if (s->answered\[i\] >= msg->view.answered\[i\]) continue;//
 a view that a disk refuses is not decided (J5)|master/round.c|s/g->decided = m->succession.grace > 0;/g->decided = m->replicas.phase == REPLICAS_SERVES;/
 who is lost amid a decided view is forgotten (J5)|master/master.c|s/bool decided = p->proposed \&\& g->decided;/bool decided = false;/
