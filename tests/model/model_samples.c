@@ -104,7 +104,8 @@ static void check_owed(struct model *m, struct process *p, struct group *g)
     look(m, g);
     struct told now = told_of(g);
     bool owed = now.members > 0 && !same_told(&p->told_last, &now);
-    if (!owed || m->no_disk) p->told_owed = 0; /* J1: nothing leaves */
+    if (m->no_disk || m->waits) owed = false; /* J1, H5 */
+    if (!owed) p->told_owed = 0;
     if (owed && p->told_owed == 0) p->told_owed = m->now;
     if (owed && m->now - p->told_owed > m->deadline / 5)
         REFUSE(m, "G4: process %llu is not told of %llu samples",

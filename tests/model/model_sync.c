@@ -119,11 +119,13 @@ void sync_resumed(struct model *m, const struct process *p,
  * refused (S9, H8). */
 void sync_settled(struct model *m)
 {
-    for (uint32_t i = 0; i < m->process_end; i++) {
+    for (uint32_t i = 0; i < m->process_end && !m->no_disk; i++) {
         const struct process *p = m->processes[i];
         if (!p || p->standing != MEMBER || !p->asks_again || !p->undecided)
             continue;
-        if (p->sync_from < group_of(m, p->group)->sync_known && !p->leaving)
+        const struct group *g = group_of(m, p->group);
+        if (p->sync_from < g->sync_known && !p->leaving && g->phase == OPEN &&
+            !g->cause) /* after the round of H7 */
             REFUSE(m, "H6: %llu waits in a synchronization that is over",
                    (unsigned long long)p->id);
     }

@@ -75,6 +75,7 @@ static const struct {
     {NULL, 2308897},    /* S7e: no holder can be reached */
     {"grid", 5153},     /* one member relays all pairs of fifteen others */
     {NULL, 2193232},    /* V4c: time for many votes that are refused */
+    {"masters", 651},   /* G4: what a dead coordinator has told */
 };
 
 #endif
