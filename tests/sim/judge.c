@@ -3,8 +3,8 @@
  *
  * Each universe runs in a process of its own, so that one may fail and the next
  * one begins, and goes on after the model's refusal. Ends when both have
- * objected; once one has, the other one has a third of the universes.
- * Prints one line for each of them that has. */
+ * objected; once one has, the other one has a third of the universes, and at
+ * least one. Prints one line for each of them that has. */
 #include "witness.h"
 
 #include <signal.h>
@@ -89,7 +89,7 @@ int judge(char **names, uint32_t count, void (*universe)(const char *name))
     if (note == MAP_FAILED || count == 0) return 2;
     witness_lenient = note;
     uint32_t one_at = count; /* where the first of the two has objected */
-    for (uint32_t i = 0; i < count && i <= one_at + count / 3; i++) {
+    for (uint32_t i = 0; i < count && i <= one_at + (count + 2) / 3; i++) {
         if (!judge_one(names[i], universe, &oracle, &model, note)) return 2;
         if (oracle.name && model.name) break;
         if ((oracle.name || model.name) && one_at == count) one_at = i;

@@ -80,7 +80,7 @@ wrong=0
 : >"$work/mutants"
 while IFS='|' read -r name number file script; do
     echo "$name" | grep -q -- "$only" || continue
-    echo "$number|$name|$file|$script" >>"$work/mutants"
+    printf '%s|%s|%s|%s\n' "$number" "$name" "$file" "$script" >>"$work/mutants"
     [ -n "$script" ] && [ -f "$root/src/$file" ] &&
         sed "$script" "$root/src/$file" >"$work/mutated" 2>/dev/null &&
         ! cmp -s "$root/src/$file" "$work/mutated" && continue
@@ -383,7 +383,7 @@ ROW
         was=
         [ "$by" = "$known_by" ] || was="(was ${known_by:-untried})"
         [ -n "$seeking" ] || [ -z "$was" ] ||
-            echo "$number|$name|$file|$script" >>stale
+            printf '%s|%s|%s|%s\n' "$number" "$name" "$file" "$script" >>stale
         printf '%3d %-34s %-10s %s\n' "$number" "$name" "$by" "$was reached by $reach: \
 ${oracle:--} ${model:--} ${unit_test:--} $words"
         restore "$file"
@@ -829,7 +829,7 @@ a reached step is told at the tick (G4)|master/step_samples.c|s/^    g->reached 
 a step that is over is told at the tick (G4)|master/step_samples.c|s/^    if (g->step > before .. !there) g->urgent = true;//
 a newcomer is not told (G4)|master/step_samples.c|s/^        g->changed = g->urgent = true;//
 a sum is told once (G4)|master/step_samples.c|s/^    g->used = g->changed = true;/    g->changed = !g->used; g->used = true;/
-a lower step is not over (G3)|elastic/session_samples.c|s/bool over = c->told.known .. c->own.step < c->told.step;/bool over = false;/
+a lower step is not over (G3)|elastic/session_samples.c|s/bool over = c->own.step < c->told.step;/bool over = false;/
 another step is reached (G3)|elastic/session_samples.c|s/c->told.reached .. c->own.step == c->told.step/c->told.reached/
 a step is reached for ever (G3)|elastic/session_samples.c|s/c->reached = c->hurried = false;/c->hurried = false;/
 the last report stays here (G5)|elastic/session.c|s/^    session_samples_send(s);//
