@@ -93,10 +93,10 @@ static void record(void *user, const uint32_t *links, uint32_t count,
     r->will->size += all;
 }
 
-static bool write_will(struct master *m, uint32_t group)
+static bool draft(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
-    struct will *w = &m->succession.wills[group];
+    struct will *w = &m->succession.drafts[group];
     struct will_head head = {g->number, g->round, round_next_view(m, group),
                              g->ring,   g->mesh,  g->tree,
                              g->grid};
@@ -130,23 +130,34 @@ static bool write_will(struct master *m, uint32_t group)
 
 /* A will that no record has room for would hold its view back for ever. Without
  * one the group's members are not taken over. */
-static bool keep_will(struct master *m, uint32_t group)
+static void take_draft(struct master *m, uint32_t group)
 {
+    struct succession *s = &m->succession;
+    struct will old = s->wills[group];
     size_t all = 0;
-    if (!write_will(m, group)) return false;
-    for (uint32_t i = 0; i < GROUPS_MAX; i++)
-        all += m->succession.wills[i].size;
+    s->wills[group] = s->drafts[group];
+    s->drafts[group] = old;
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) all += s->wills[i].size;
     if (all > WILLS_MAX) succession_forget(m, group);
-    return true;
+}
+
+/* The will of the group is to change with that of `first`. */
+static bool changes(const struct master *m, uint32_t group, uint32_t first)
+{
+    return group == first ||
+           (m->groups[first].update && m->groups[group].update);
 }
 
 bool succession_will(struct master *m, uint32_t group)
 {
     if (m->succession.grace == 0) return true;
-    if (!m->groups[group].update) return keep_will(m, group);
     for (uint32_t i = 0; i < m->group_count; i++) {
-        const struct master_group *g = &m->groups[m->group_list[i]];
-        if (g->update && !keep_will(m, m->group_list[i])) return false;
+        uint32_t other = m->group_list[i];
+        if (changes(m, other, group) && !draft(m, other)) return false;
+    }
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        if (changes(m, m->group_list[i], group))
+            take_draft(m, m->group_list[i]);
     }
     return true;
 }
@@ -293,7 +304,10 @@ uint32_t succession_members(const struct master_memory *memory, uint64_t *ids)
 void succession_end(struct master *m)
 {
     struct succession *s = &m->succession;
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) free(s->wills[i].bytes);
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        free(s->wills[i].bytes);
+        free(s->drafts[i].bytes);
+    }
     free(s->heirs);
     s->heirs = NULL;
 }

@@ -32,11 +32,12 @@ struct succession {
     pccl_ns until; /* 0: since the first event */
     struct master_heir *heirs;
     uint32_t heir_count;
-    /* By group index: its will, or NULL. */
+    /* By group index: its will, or NULL; and what is to be its will when the
+     * drafts of all groups of an update are whole. */
     struct will {
         uint8_t *bytes;
         size_t size, room, letters; /* where the messages begin */
-    } wills[GROUPS_MAX];
+    } wills[GROUPS_MAX], drafts[GROUPS_MAX];
     /* By kind of vote: the number of the last answer to all. */
     uint32_t answered[VOTE_KIND_COUNT];
     uint32_t told[VOTE_KIND_COUNT]; /* the highest that an heir has */
@@ -58,7 +59,7 @@ struct wire_key succession_secret(const struct wire_key *key, uint64_t id);
 /* What a peer needs for RESUME. */
 void succession_welcome(const struct master *m, struct wire_msg *welcome);
 /* Of the group's next view, and of all groups of an update (H3). False: out of
- * memory. */
+ * memory, and all wills are what they were. */
 bool succession_will(struct master *m, uint32_t group);
 void succession_forget(struct master *m, uint32_t group); /* it is over */
 void succession_to_memory(const struct master *m, struct master_memory *memory);

@@ -340,6 +340,43 @@ static void test_a_refused_view_is_installed(void **state)
            "RESUMED to 1. INSTALL to 1. ");
 }
 
+static bool refused; /* memory for the frames of a will */
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    return refused && size == WIRE_FRAME_MAX ? NULL : __real_malloc(size);
+}
+
+/* Memory ends while a will is written. Records that are written meanwhile have
+ * the will of the view in force, and no half one (H3). */
+static void test_half_a_will_is_none(void **state)
+{
+    (void)state;
+    static uint8_t will[sizeof journal];
+    assert_true(memory_decode(&memory, journal, journal_size));
+    size_t size = memory.wills[0].size;
+    memcpy(will, memory.wills[0].bytes, size);
+    step(MASTER_CLOSED, 2, NULL);
+    struct wire_msg flushed = {
+        .type = WIRE_FLUSHED, .round = master->round_last, .epoch = 1};
+    for (uint32_t i = 0; i < 2; i++) step(MASTER_RECEIVED, i, &flushed);
+    said[0] = '\0';
+    refused = true;
+    all_are_ready();
+    expect("");
+    assert_true(memory_keep(master));
+    assert_true(memory_decode(&memory, journal, journal_size));
+    assert_int_equal(memory.will_count, 1);
+    assert_int_equal(memory.wills[0].size, size);
+    assert_memory_equal(memory.wills[0].bytes, will, size);
+    refused = false;
+    step(MASTER_TICK, 0, NULL);
+    expect("INSTALL to 0. INSTALL to 1. ");
+}
+
 /* Two numbers of the paper's table: keys 0, 1, .. 15, inputs of 0 and of 8
  * bytes 0, 1, ... */
 static void test_siphash(void **state)
@@ -390,6 +427,7 @@ int main(void)
         CASE(test_who_has_the_state_is_known),
         CASE(test_a_synchronization_under_way_never_was),
         CASE(test_a_refused_view_is_installed),
+        CASE(test_half_a_will_is_none),
         cmocka_unit_test(test_siphash),
         CASE(test_damaged_wills),
     };
