@@ -383,7 +383,7 @@ static void test_reasons(void **state)
     assert_string_equal(told.algorithm, "ring");
     assert_null(told.instead_of);
     r = (struct plan_request){.coll = COLL_BARRIER,
-                              .world = 64,
+                              .world = 8,
                               .tree = true,
                               .one_host = true,
                               .shared_memory = true};
