@@ -291,6 +291,7 @@ static bool is_last(size_t at, enum edit edit)
 {
     const struct trace *t = &records[at].t;
     bool pair = edit >= PAIR_REMOVED;
+    bool call = t->message == MESSAGE_PARTIAL || t->message == MESSAGE_VOTE;
     bool launched = false;
     bool taken = false;
     for (size_t i = at + 1; i < record_count; i++) {
@@ -323,9 +324,8 @@ static bool is_last(size_t at, enum edit edit)
                 return false;
             break;
         case TRACE_TO_MASTER:
-            if (t->message == MESSAGE_PARTIAL && !pair && n->kind == t->kind)
-                return false;
-            if (t->message == MESSAGE_PARTIAL && !pair) break;
+            if (call && !pair && n->kind == t->kind) return false;
+            if (call && !pair) break;
             if (t->message != MESSAGE_VOTE || !pair) return false;
             if (n->kind == TRACE_TO_PROCESS && n->message == MESSAGE_ANSWER)
                 return false;
@@ -338,9 +338,24 @@ static bool is_last(size_t at, enum edit edit)
             return false;
         }
     }
-    bool partial = t->message == MESSAGE_PARTIAL && edit == CHANGED;
-    bool call = t->message == MESSAGE_VOTE || t->message == MESSAGE_SYNCED;
-    return edit == REMOVED || partial || (pair && call);
+    bool ends = t->message == MESSAGE_VOTE || t->message == MESSAGE_SYNCED;
+    return edit == REMOVED || (call && edit == CHANGED) || (pair && ends);
+}
+
+/* Of two deaths between which no master has spoken, one is enough. */
+static bool is_one_of_two(size_t at, enum edit edit)
+{
+    if (records[at].t.kind != TRACE_DIES || edit != REMOVED) return false;
+    size_t from = at, to = at;
+    while (from > 0 && records[from - 1].t.kind != TRACE_TO_PROCESS &&
+           records[from - 1].t.kind != TRACE_DIES)
+        from--;
+    while (to + 1 < record_count &&
+           records[to + 1].t.kind != TRACE_TO_PROCESS &&
+           records[to + 1].t.kind != TRACE_DIES)
+        to++;
+    return (from > 0 && records[from - 1].t.kind == TRACE_DIES) ||
+           (to + 1 < record_count && records[to + 1].t.kind == TRACE_DIES);
 }
 
 static bool is_allowed(const struct trace *t, enum edit edit)
@@ -369,6 +384,7 @@ static void edit_all(void)
             if (e == OTHER_BYTES && t->byte_count == 0) continue;
             if ((e == CHANGED || e == PAIR_CHANGED) && !change(&copy, names))
                 continue;
+            if (is_one_of_two(i, e)) continue;
             edits++;
             if (verdict(i, e) != NULL)
                 refused++;
