@@ -168,9 +168,10 @@ static uint32_t count_holders(const struct master *m,
     return count;
 }
 
-/* Rule A10: counted from round to round of the tag. */
+/* Rule A10: counted from round to round of the tag; a round without any part
+ * hands on the counts of the one before. */
 static void count_absences(const struct master_group *g,
-                           struct coverage_round *r)
+                           struct coverage_round *r, bool any)
 {
     const struct coverage_round *before = NULL;
     for (const struct coverage_round *b = g->averages; b != r; b = b->next) {
@@ -183,7 +184,7 @@ static void count_absences(const struct master_group *g,
             if (before->members[k].id == c->id)
                 past = before->members[k].absences;
         }
-        c->absences = c->contributed ? 0 : past + 1;
+        c->absences = c->contributed ? 0 : past + any;
     }
 }
 
@@ -217,9 +218,8 @@ static void decide(struct master *m, struct master_group *g,
             r->members[k].contributed |= coverage_has(p->set, k);
         any |= p->committed;
     }
-    if (!any) return;
-    count_absences(g, r);
-    evict_absent(m, r);
+    count_absences(g, r, any);
+    if (any) evict_absent(m, r);
 }
 
 /* Everything that can still come has come everywhere. */

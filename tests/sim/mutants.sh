@@ -864,7 +864,7 @@ REPORT never comes (A7)|master/coverage.c|s/^        coverage_send_all(m, r, PAR
 the deadline decides nothing (A7)|master/coverage.c|s/ .. m->now >= after(r, 8) / /
 released while somebody waits (A9)|master/coverage.c|s/^    if (!is_over(m, r)) return;//
 fetches for ever (A9)|master/coverage.c|s/else if (m->now >= lapses_at(r, c))/else if (false)/
-a round without parts counts (A10)|master/coverage.c|s/^    if (!any) return;//
+a round without parts counts (A10)|master/coverage.c|s/past + any;/past + 1;/
 absences are not in a row (A10)|master/coverage.c|s/c->absences = c->contributed ? 0 : past + 1;/c->absences = past + !c->contributed;/
 rounds of the dead stay (A1)|master/coverage.c|s/bool dead = .*/bool dead = false;/
 who calls amid gets no PLAN (A4)|master/coverage_call.c|s/r->changed .= r->state == COVERAGE_MOVING;/r->changed |= false;/
