@@ -865,7 +865,7 @@ the deadline decides nothing (A7)|master/coverage.c|s/ .. m->now >= after(r, 8) 
 released while somebody waits (A9)|master/coverage.c|s/^    if (!is_over(m, r)) return;//
 fetches for ever (A9)|master/coverage.c|s/else if (m->now >= lapses_at(r, c))/else if (false)/
 a round without parts counts (A10)|master/coverage.c|s/past + any;/past + 1;/
-absences are not in a row (A10)|master/coverage.c|s/c->absences = c->contributed ? 0 : past + 1;/c->absences = past + !c->contributed;/
+absences are not in a row (A10)|master/coverage.c|s/c->absences = c->contributed ? 0 : past + any;/c->absences = past + (any \&\& !c->contributed);/
 rounds of the dead stay (A1)|master/coverage.c|s/bool dead = .*/bool dead = false;/
 who calls amid gets no PLAN (A4)|master/coverage_call.c|s/r->changed .= r->state == COVERAGE_MOVING;/r->changed |= false;/
 parts ignore rates (A4)|master/coverage_parts.c|s/^    if (!known) return;/    return;/
@@ -911,7 +911,7 @@ a claim is forgotten (H13)|elastic/session_resume.c|s/ term < s->claimed ||//
 an old master is obeyed (H1)|elastic/session_resume.c|s/term <= s->term ||/false ||/
 an old journal takes over (H1)|master/succession.c|s/if (s->grace > 0 && later) {/if (false) {/
 no will before INSTALL (H3)|master/round.c|s/ || !succession_will(m, group)) return false;/) return false;/
-an update leaves one will (H3)|master/succession.c|s/^    if (!m->groups\[group\].update) return keep_will(m, group);/    return keep_will(m, group);/
+an update leaves one will (H3)|master/succession.c|s/(m->groups\[first\].update && m->groups\[group\].update);/(m->groups[first].update \&\& group == first);/
 any secret is right (H4)|master/succession.c|s/memcmp(&secret, &msg->resume.secret, sizeof secret) != 0/false/
 heirs are not waited for (H5)|master/succession.c|s/if (!all && m->now < s->until) return true;/(void)all;/
 who does not come is forgotten (H5)|master/succession.c|s/if (!s->heirs\[i\].resumed) bury(m, &s->heirs\[i\]);/continue;/
