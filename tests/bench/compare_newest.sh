@@ -19,6 +19,8 @@ usage: sh tests/bench/compare_newest.sh [options]
   --peers LIST       mpich,openmpi,intel
   --rounds N         rounds (5)
   --limit S          seconds after which one program is given up (60)
+  --bind             binds our ranks to a core each, as Intel MPI and Open MPI
+                     bind theirs
   --minutes M        begin nothing new after that time (30)
   --data FILE        append the raw figures there, and print all that are in it
   --print-only       measure nothing: print what --data has
@@ -31,12 +33,13 @@ source=$root/tests/bench
 build=$root/build
 ranks=2,4,8 sizes=8,1024,65536,1048576 transports=shm,tcp
 peers=mpich,openmpi,intel
-rounds=5 limit=60 minutes=30 data='' measure=yes
+rounds=5 limit=60 minutes=30 data='' measure=yes bind=''
 while [ $# -gt 0 ]; do
     option=$1
     shift
     case $option in
     --print-only) measure=no ; continue ;;
+    --bind) bind='--bind-to core' ; continue ;;
     --help) usage ; exit 0 ;;
     --ranks | --sizes | --transport | --peers | --rounds | --limit | \
     --minutes | --data | --build)
@@ -136,7 +139,7 @@ run() { # LIBRARY TRANSPORT RANKS ranks|p2p ARGUMENTS...
     case $library in
     pccl)
         PCCL_TRANSPORT=$transport timeout "$limit" "$build/bin/pccl-master" \
-            -n "$n" "$build/bin/mpi_$program" "$@" ;;
+            $bind -n "$n" "$build/bin/mpi_$program" "$@" ;;
     mpich)
         env $tcp timeout "$limit" "$mpich" -n "$n" "$work/mpich-$program" "$@" ;;
     openmpi)

@@ -125,6 +125,34 @@ static void test_a_will_answers_no_vote(void **state)
     assert_true(session->sync_over == 9);
 }
 
+/* ... and it may be older than an answer that the member has taken: numbers do
+ * not fall (universe 1513501 of kind masters). */
+static void test_a_will_sets_no_number_back(void **state)
+{
+    (void)state;
+    static const uint64_t none[1];
+    struct wire_msg view = {.type = WIRE_PROPOSE,
+                            .round = 2,
+                            .epoch = 1,
+                            .ids = none,
+                            .view = {.ring = true, .mesh = true}};
+    hear(&view);
+    assert_int_equal(session_vote(session, VOTE_PENDING), pcclSuccess);
+    hear(&(struct wire_msg){.type = WIRE_ANSWER, .round = 7, .vote = {1, 1}});
+    session->votes[VOTE_PENDING] = VOTE_IDLE; /* the program has taken it */
+    lose();
+    session_resume(session);
+    hear(&(struct wire_msg){
+        .type = WIRE_RESUMED,
+        .resume = {.id = 10, .term = 5, .grace_ms = 5000, .installs = true}});
+    view.type = WIRE_INSTALL;
+    view.view.answered[VOTE_PENDING] = 6;
+    hear(&view);
+    assert_int_equal(session->view->epoch, 2);
+    assert_int_equal(session->answered[VOTE_PENDING], 7);
+    assert_int_equal(session->answered_flag[VOTE_PENDING], 1);
+}
+
 /* A call that begins while there is no coordinator waits for the next one. */
 static void test_what_begins_in_the_gap_waits(void **state)
 {
@@ -472,6 +500,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_what_waits_is_asked_again),
         CASE(test_a_will_answers_no_vote),
+        CASE(test_a_will_sets_no_number_back),
         CASE(test_what_begins_in_the_gap_waits),
         CASE(test_a_receiver_asks_when_it_has_all),
         CASE(test_who_has_received_nothing_asks_at_once),
