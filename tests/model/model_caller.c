@@ -162,6 +162,7 @@ static void begins(struct model *m, struct process *p, const struct trace *t)
     }
     if (!c) c = &p->callers[p->caller_count++];
     if (c->under_way) REFUSE(m, "a tag is called twice at a time");
+    data_over(c);
     *c = (struct caller){.tag = tag, .under_way = true, .lost = c->missed};
     data_begins(m, p, c, t);
     p->call_due = !c->lost && !p->mute && !p->master_lost &&
