@@ -139,13 +139,15 @@ void caller_reads(struct model *m, struct process *p, const struct trace *t)
 }
 
 /* Rule H8. Those that its master knew are lost, and it may have missed a round
- * of each other tag. */
+ * of each other tag: a call that has been told its end is under way no more,
+ * although the program has not taken its result. */
 void caller_cut(struct process *p)
 {
     for (uint32_t i = 0; i < p->caller_count; i++) {
         struct caller *c = &p->callers[i];
-        c->lost |= c->under_way && !c->ended && !c->refused;
-        c->missed |= !c->under_way;
+        bool told = c->ended || c->refused || c->released || c->lost;
+        c->missed = !c->under_way || told;
+        c->lost |= !c->missed;
     }
 }
 
@@ -256,7 +258,7 @@ static void ends(struct model *m, struct process *p, const struct trace *t)
     }
     if (!m->wrong) data_ended(m, p, c, t);
     data_over(c);
-    *c = (struct caller){.tag = c->tag};
+    *c = (struct caller){.tag = c->tag, .missed = c->missed};
 }
 
 void caller_program(struct model *m, struct process *p, const struct trace *t)
