@@ -156,12 +156,13 @@ void data_asked(struct model *m, struct process *p, const struct trace *t)
 {
     struct roll *r = roll_of(m, p, t->names[0].tag, t->digest, 0);
     uint32_t from = r ? place_on(r, t->number) : 0;
-    if (!r || from == r->count || t->round >= r->part_count) {
+    bool fits = r && from < r->count && t->round < r->part_count;
+    if (!t->joins && !fits) {
         REFUSE(m, "A5: %llu asks for part %u of a round that it is not in",
                (unsigned long long)t->number, t->round);
         return;
     }
-    if (t->flag == CONTRIBUTION && r->owners[t->round] != from)
+    if (!t->joins && t->flag == CONTRIBUTION && r->owners[t->round] != from)
         REFUSE(m, "A5: %llu asks for contributions to part %u of another",
                (unsigned long long)t->number, t->round);
     struct question *q = question_of(m, key_of(t->number, p->id, t));

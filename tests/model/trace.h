@@ -209,6 +209,7 @@ struct trace {
      *
      * ASKED, PIECE: number, the sender; digest, that of the round; flag, enum
      * trace_stream; round, the part; value, the offset in it, and size: bytes.
+     * ASKED: joins, of a process that is strange, and answers once more.
      *
      * MADE, and SAMPLES to the master: number, the step; digest, samples; ids,
      * the target. SAMPLES from it: the same of all; value, members; flag, it is

@@ -89,6 +89,7 @@ bool strange_write(struct sim *s, struct sim_proc *p, uint32_t conn,
     sim_coverage.stutter_data += parts[0].from[2] == FRAME_DATA;
     (void)net_write(pipe, parts[0].from, FRAME_SIZE);
     if (body > 0) (void)net_write(pipe, parts[1].from, body);
+    witness_stutters(p, c, parts[0].from);
     SIM_TRACE(s, "process %u sends a frame of type %u twice", p->uid,
               parts[0].from[2]);
     return false;

@@ -76,6 +76,9 @@ int judge(char **names, uint32_t count, void (*universe)(const char *name));
 /* Frames of operations are reported from now on. */
 void witness_frames(struct sim_proc *p);
 void witness_parts(struct sim_proc *p); /* ... of partial all-reduces, too */
+/* A process writes the frame with this head twice. */
+void witness_stutters(const struct sim_proc *p, const struct conn *c,
+                      const uint8_t *head);
 /* The fast path of a process has found the frame of that member. */
 void witness_fast(const struct sim_proc *p, uint64_t from);
 

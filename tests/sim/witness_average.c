@@ -183,10 +183,9 @@ void witness_averaged(const struct sim_proc *p, uint64_t tag, int result,
 
 /* -------------------------------------------------------------- their data */
 
-static void part_frame(struct sim_proc *p, const struct conn *c,
-                       enum trace_kind kind)
+static void part_frame(const struct sim_proc *p, const struct conn *c,
+                       const struct frame *f, enum trace_kind kind)
 {
-    const struct frame *f = &c->rx;
     struct trace_name name = {.tag = f->tag};
     struct trace t = {.kind = (uint8_t)kind,
                       .process = p->uid,
@@ -196,9 +195,20 @@ static void part_frame(struct sim_proc *p, const struct conn *c,
                       .size = f->size,
                       .number = c->link->id,
                       .digest = f->scope,
+                      .joins =
+                          kind == TRACE_ASKED && f->type == FRAME_PART_DATA,
                       .names = &name,
                       .name_count = 1};
     witness_tell(p->sim, &t);
+}
+
+/* An answer that comes twice is that to two questions. */
+void witness_stutters(const struct sim_proc *p, const struct conn *c,
+                      const uint8_t *head)
+{
+    struct frame f;
+    if (!p->sim->witness || !frame_decode(head, &f)) return;
+    if (f.type == FRAME_PART_DATA) part_frame(p, c, &f, TRACE_ASKED);
 }
 
 /* A question is answered when its own handler has it, so it is told before. */
@@ -206,7 +216,7 @@ static bool question_came(void *user, struct conn *c)
 {
     struct sim_proc *p = user;
     const struct frame_route *own = &p->routes[c->rx.type];
-    part_frame(p, c, TRACE_ASKED);
+    part_frame(p, c, &c->rx, TRACE_ASKED);
     return !own->handler.begin || own->handler.begin(own->user, c);
 }
 
@@ -221,7 +231,7 @@ static bool piece_came(void *user, struct conn *c)
 {
     struct sim_proc *p = user;
     const struct frame_route *own = &p->routes[c->rx.type];
-    part_frame(p, c, TRACE_PIECE);
+    part_frame(p, c, &c->rx, TRACE_PIECE);
     return !own->handler.end || own->handler.end(own->user, c);
 }
 
