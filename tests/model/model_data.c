@@ -28,6 +28,20 @@ static struct roll *roll_of(struct model *m, const struct process *p,
     return NULL;
 }
 
+/* Somebody is in the round: slow ones outlast many of other tags. */
+static bool is_awaited(const struct model *m, const struct roll *r)
+{
+    for (uint32_t i = 0; i < m->process_end; i++) {
+        const struct process *p = m->processes[i];
+        for (uint32_t k = 0; p && k < p->caller_count; k++) {
+            const struct caller *c = &p->callers[k];
+            if (c->under_way && c->number == r->number && c->tag == r->tag)
+                return true;
+        }
+    }
+    return false;
+}
+
 /* The master has cut the vector, or somebody joins the round (A1). */
 void data_enrolled(struct model *m, const struct average *a)
 {
@@ -35,6 +49,8 @@ void data_enrolled(struct model *m, const struct average *a)
     struct roll *r = roll_of(m, &of, a->tag, a->number, m->term);
     if (!r) {
         r = &m->rolls[m->roll_next++ % ROLLS_KEPT];
+        for (uint32_t i = 0; is_awaited(m, r) && i < ROLLS_KEPT; i++)
+            r = &m->rolls[m->roll_next++ % ROLLS_KEPT];
         *r = (struct roll){.group = a->group,
                            .tag = a->tag,
                            .number = a->number,
