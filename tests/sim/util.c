@@ -45,6 +45,10 @@ void sim_trace_message(const struct sim *s, const char *who, uint64_t to,
     sim_say(s, "%s %llu %s round %u epoch %u ops %u ids %u members %u", who,
             (unsigned long long)to, wire_type_name(m->type), m->round, m->epoch,
             m->op_count, m->id_count, m->member_count);
+    if (m->type == WIRE_PARTIAL || m->type == WIRE_COVERAGE)
+        sim_say(s, "    word %u tag %llu round %llu", m->partial.word,
+                (unsigned long long)m->partial.tag,
+                (unsigned long long)m->partial.number);
     for (uint32_t i = 0; i < m->op_count; i++)
         sim_say(s, "    op %llx: %llx.%u state %u donor %d",
                 (unsigned long long)m->ops[i].scope,
