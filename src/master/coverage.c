@@ -393,7 +393,8 @@ static void drop_round(struct master *m, struct coverage_round **slot)
             if (later) later->lapsed = true;
         }
     }
-    coverage_send_all(m, r, PARTIAL_RELEASE);
+    /* Of one that was refused nobody has copies. */
+    if (r->state == COVERAGE_DECIDED) coverage_send_all(m, r, PARTIAL_RELEASE);
     coverage_free(slot);
 }
 
