@@ -38,6 +38,19 @@ uint32_t round_dead_ids(struct master *m, uint32_t group, bool leavers)
     return count;
 }
 
+/* Rules R4c, R4d: an operation has no link to the peer, and there may be more
+ * pairs without one. */
+static void cannot_reach(struct master *m, const struct master_peer *p,
+                         uint64_t peer, const struct wire_op *name)
+{
+    struct master_group *g = &m->groups[p->group];
+    bool known = order_is_bad(g, p->info.id, peer);
+    if (!edges_failed(m, p->group, p->info.id, peer)) return;
+    g->survey |= !known;
+    if (!relays_can(m, p->group, p->info.id, peer))
+        round_force(g, p->rank, p->rank, name, VERDICT_UNREACHABLE);
+}
+
 /* Rule R1. A broken link or a member's request closes the epoch. Reports about
  * an epoch that is already closed are ignored. */
 void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
@@ -60,10 +73,8 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
         }
         if (msg->fault.cause == REFRESH_FAIL)
             round_force(g, p->rank, p->rank, &name, VERDICT_FAILED);
-        if (msg->fault.cause == REFRESH_UNREACHABLE &&
-            edges_failed(m, p->group, p->info.id, msg->fault.peer) &&
-            !relays_can(m, p->group, p->info.id, msg->fault.peer))
-            round_force(g, p->rank, p->rank, &name, VERDICT_UNREACHABLE);
+        if (msg->fault.cause == REFRESH_UNREACHABLE)
+            cannot_reach(m, p, msg->fault.peer, &name);
     }
     g->broken_at = m->now;
     g->restart = true;

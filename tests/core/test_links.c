@@ -85,6 +85,28 @@ static void test_a_bad_pair_is_followed_by_a_survey(void **state)
     assert_int_equal(installed.round, proposed.round);
 }
 
+/* ... and so does one that an operation found unreachable, where few pairs are
+ * linked: it may be the first that is seen of a split. A pair that is known to
+ * be bad says nothing new. */
+static void test_an_unreachable_pair_is_followed_by_a_survey(void **state)
+{
+    (void)state;
+    struct wire_msg m = {.type = WIRE_REFRESH};
+    m.fault.cause = REFRESH_UNREACHABLE;
+    m.fault.peer = 5;
+    master->mesh_max = 8;
+    view_of(9);
+    assert_false(installed.view.mesh);
+    for (int known = 0; known < 2; known++) {
+        m.epoch = installed.round;
+        step(MASTER_RECEIVED, 0, &m);
+        flush(9);
+        assert_int_equal(proposed.view.survey, !known);
+        for (uint32_t i = 0; i < 9; i++) ready(i, 0);
+        assert_int_equal(installed.round, proposed.round);
+    }
+}
+
 /* Rule D17a: in a large world not all pairs are linked. A pair that cannot be
  * linked ends the tree if it is beside each other there, and the ring goes
  * round it. */
@@ -481,6 +503,7 @@ int main(void)
         TEST(test_all_report_their_pairs),
         TEST(test_a_small_world_is_surveyed),
         TEST(test_a_bad_pair_is_followed_by_a_survey),
+        TEST(test_an_unreachable_pair_is_followed_by_a_survey),
         TEST(test_many_members_have_a_tree),
         TEST(test_many_hosts_have_a_grid),
         TEST(test_hosts_of_many_have_a_tree),
