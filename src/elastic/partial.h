@@ -14,7 +14,7 @@
 enum {
     PARTIAL_CALLS_MAX = 64,     /* rounds under way here */
     PARTIAL_CHUNK = 256 * 1024, /* bytes of one answer */
-    PARTIAL_WINDOW = 8,         /* chunks asked of a member at a time */
+    PARTIAL_WINDOW = 8, /* chunks of a kind asked of a member at a time */
     PARTIAL_TODO_MAX = 4 * PARTIAL_WINDOW, /* its unanswered questions */
     PARTIAL_EARLY_MAX = 256, /* questions about rounds not known here */
 };
@@ -55,7 +55,7 @@ struct partial_member {
     struct partial_stream input; /* its contribution to the part owned here */
     struct partial_question todo[PARTIAL_TODO_MAX];
     uint32_t todo_count;
-    uint32_t asked; /* chunks in flight from it */
+    uint32_t asked[PARTIAL_DATA_COUNT]; /* chunks in flight from it */
 };
 
 struct partial_part {

@@ -51,30 +51,38 @@ void partial_release(struct partial *p, struct partial_call *c, uint32_t member)
         struct partial_stream *s = &c->parts[i].result;
         if (s->chunks && s->from == member) ask_again(s);
     }
-    m->asked = 0;
+    memset(m->asked, 0, sizeof m->asked);
 }
 
-/* What is to be asked of the member next. */
+/* There is nothing to ask of the member now. */
+static bool wants_nothing(const struct partial *p,
+                          const struct partial_stream *s, uint32_t member)
+{
+    return !s->chunks || s->from != member || s->here + s->asked == s->count ||
+           p->links->now < s->pause_until;
+}
+
+/* What is to be asked of the member next. The answer about a result waits until
+ * its owner has folded, for which it may need a contribution from here, as this
+ * member needs the owner's: each kind has a window of its own (A5). */
 static bool next_question(struct partial *p, struct partial_call *c,
                           uint32_t member, struct partial_question *q)
 {
     struct partial_member *m = &c->members[member];
-    if (m->asked >= PARTIAL_WINDOW) return false;
     for (uint32_t i = 0; i <= c->part_count; i++) {
-        bool input = i == c->part_count;
-        struct partial_stream *s = input ? &m->input : &c->parts[i].result;
-        if (!s->chunks || s->from != member || s->here + s->asked == s->count ||
-            p->links->now < s->pause_until)
+        bool input = i == 0;
+        uint32_t part = input ? c->own : i - 1;
+        uint8_t kind = input ? PARTIAL_INPUT : PARTIAL_RESULT;
+        struct partial_stream *s = input ? &m->input : &c->parts[part].result;
+        if (m->asked[kind] == PARTIAL_WINDOW || wants_nothing(p, s, member))
             continue;
         while (s->chunks[s->next] != CHUNK_WANTED)
             s->next = (s->next + 1) % s->count;
         s->chunks[s->next] = CHUNK_ASKED;
         s->asked++;
-        m->asked++;
-        *q = (struct partial_question){.kind = input ? PARTIAL_INPUT
-                                                     : PARTIAL_RESULT,
-                                       .part = input ? c->own : i,
-                                       .offset = (uint64_t)s->next * s->piece};
+        m->asked[kind]++;
+        *q = (struct partial_question){
+            .kind = kind, .part = part, .offset = (uint64_t)s->next * s->piece};
         return true;
     }
     return false;
@@ -290,7 +298,7 @@ static bool begin_data(void *user, struct conn *k)
     if (f->size != chunk_size(s, chunk)) {
         s->chunks[chunk] = CHUNK_WANTED;
         s->asked--;
-        c->members[member].asked--;
+        c->members[member].asked[f->flags]--;
         s->pause_until = p->links->now + p->links->deadline / 64;
         if (c->phase == PARTIAL_FETCHING) partial_next_holder(p, c, f->seq);
         return true;
@@ -316,7 +324,7 @@ static bool end_data(void *user, struct conn *k)
     s->chunks[chunk] = CHUNK_HERE;
     s->here++;
     s->asked--;
-    c->members[member].asked--;
+    c->members[member].asked[f->flags]--;
     c->rx_bytes += f->size;
     link_dirty(p->links, k->link);
     if (s->here < s->count) return true;

@@ -8,6 +8,9 @@
 void averages_begin(void);
 /* True: there was work. */
 bool averages_turn(struct sim *s, struct sim_proc *p);
+/* Before the session does. */
+void averages_reads(struct sim *s, struct sim_proc *p,
+                    const struct wire_msg *m);
 void averages_end(struct sim_proc *p); /* before its session is freed */
 /* Every live process has had a round of its own since the faults stopped. */
 bool averages_delivered(const struct sim *s);

@@ -450,6 +450,7 @@ static bool control_read(struct sim *s, struct sim_proc *p)
             sim_trace_message(s, "read by", p->session->id, &msg);
             /* Who has given up hears nothing: for the model it is not read. */
             if (p->session->state != SESSION_GONE) witness_at_proc(p, &msg);
+            averages_reads(s, p, &msg);
             session_on_message(p->session, &msg);
         }
         SIM_CHECK(s, status != WIRE_BAD || pipe->spoilt,
