@@ -71,6 +71,20 @@ static struct average *find_round(struct model *m, const struct process *p,
     return open;
 }
 
+/* Rule A1: a round all of whose callers are gone never was. The master may have
+ * handled the loss and the next call before the model is told that it is done.
+ */
+static void drop_unattended(struct model *m)
+{
+    for (uint32_t i = 0; i < m->average_count;) {
+        const struct average *a = &m->averages[i];
+        if (!decided(a) && waiting(m, a) == 0)
+            drop(m, i);
+        else
+            i++;
+    }
+}
+
 /* Rule A9: no round that is there is for it any more, but that it may call for
  * the undecided one. */
 static void miss(struct model *m, struct process *p, uint64_t tag)
@@ -107,6 +121,7 @@ static void takes_call(struct model *m, struct process *p,
         miss(m, p, tag);
         return;
     }
+    drop_unattended(m);
     struct average *a = find_round(m, p, tag);
     if (!a) a = open_round(m, p, t);
     if (!a) return;

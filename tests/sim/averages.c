@@ -45,7 +45,7 @@ struct flight {
     struct partial_call *call;
     uint32_t input; /* place in the list */
     bool in_place, odd;
-    pccl_ns began, planned; /* planned: the last PLAN */
+    pccl_ns began;
     uint8_t *send, *recv, *before;
     uint32_t count;
     uint64_t last;          /* number of the last round that ended */
@@ -159,7 +159,7 @@ static void begin(struct sim *s, struct sim_proc *p, uint32_t tag)
               (unsigned long long)x->id, tag, x->nth, result);
     if (result == pcclSuccess) {
         f->input = input_count++;
-        f->began = f->planned = s->now;
+        f->began = s->now;
         return;
     }
     struct witness_vectors v = {r.send, r.recv, size};
@@ -460,13 +460,6 @@ static void end(struct sim *s, struct sim_proc *p, uint32_t tag)
     free_flight(f);
 }
 
-/* A universe in which data take long to move. */
-static bool is_heavy(const struct sim *s)
-{
-    return s->options.large || s->options.slow ||
-           s->options.alive_max > SIM_FEW;
-}
-
 /* Neither a loss nor a late member holds anybody up for longer than the
  * deadline of the round, and a further one (A9). */
 static void check_time(const struct sim *s, const struct sim_proc *p,
@@ -474,38 +467,40 @@ static void check_time(const struct sim *s, const struct sim_proc *p,
 {
     pccl_ns since = f->began > s->last_fault ? f->began : s->last_fault;
     pccl_ns limit = 2 * deadline_of(s) * PCCL_MS + 8 * SIM_DEADLINE;
-    if (is_heavy(s)) limit *= 4;
+    if (s->options.large || s->options.slow || s->options.alive_max > SIM_FEW)
+        limit *= 4;
     SIM_CHECK(s,
               s->options.single != SINGLE_NONE || s->now - since < limit ||
                   p->session->state == SESSION_GONE,
               "process %u waits in a partial all-reduce", p->uid);
 }
 
-/* All that are in the round have called, and each owner has had time to ask for
- * what it needs: FOLD comes for those alone that lack something (A5, A6). */
-static void check_fold(const struct sim *s, const struct sim_proc *p,
-                       const struct flight *f)
+/* Rule A5: who is asked for its result is asked for its contribution, too, for
+ * which the result may be waiting. */
+static void check_asked(const struct sim *s, const struct sim_proc *p,
+                        const struct partial_call *c)
 {
-    const struct partial_call *c = f->call;
-    pccl_ns time = SIM_DEADLINE / 2 * (is_heavy(s) ? 4 : 1);
-    bool due = c->phase == PARTIAL_MOVING && c->own != PARTIAL_NONE;
-    if (!due || !s->healing || f->began <= s->last_fault ||
-        s->now - f->planned < time)
-        return;
-    for (uint32_t i = 0; i < c->member_count; i++)
-        if (c->members[i].weight <= 0 || c->members[i].gone) return;
-    SIM_CHECK(s, c->folded, "A5: process %u lacks contributions of members",
-              p->uid);
+    for (uint32_t i = 0; i < c->member_count; i++) {
+        const struct partial_member *m = &c->members[i];
+        const struct partial_stream *in = &m->input;
+        bool due = in->chunks && !m->gone && in->pause_until <= s->now;
+        SIM_CHECK(s,
+                  !due || in->here + in->asked > 0 ||
+                      m->asked[PARTIAL_RESULT] == 0,
+                  "A5: process %u asks %llu for no contribution", p->uid,
+                  (unsigned long long)m->id);
+    }
 }
 
 void averages_reads(struct sim *s, struct sim_proc *p, const struct wire_msg *m)
 {
-    if (!s->options.averages || m->type != WIRE_COVERAGE) return;
-    for (uint32_t tag = 0; tag < AVERAGE_TAGS; tag++) {
-        struct flight *f = flight_of(s, p, tag);
-        if (!f->call || f->call->r.tag != m->partial.tag) continue;
-        if (m->partial.word == PARTIAL_PLAN) f->planned = s->now;
-        if (m->partial.word == PARTIAL_FOLD) check_fold(s, p, f);
+    bool folds = m->type == WIRE_COVERAGE && m->partial.word == PARTIAL_FOLD;
+    for (uint32_t tag = 0; s->options.averages && folds && tag < AVERAGE_TAGS;
+         tag++) {
+        const struct flight *f = flight_of(s, p, tag);
+        bool ours = f->call && f->call->r.tag == m->partial.tag;
+        if (ours && f->call->phase == PARTIAL_MOVING)
+            check_asked(s, p, f->call);
     }
 }
 

@@ -79,9 +79,11 @@ static const struct {
     {"masters", 9000972},  /* H8: an END is told, and not taken, in the model */
     {"averages", 9000135}, /* A5: an answer that comes twice, in the model */
     {NULL, 9001547},
-    {NULL, 10000467},      /* A5: contributions that nobody asks for */
-    {"averages", 9000272}, /* A9: RELEASE of a round that was refused */
-    {"grid", 9000122},     /* R4d: an operation is the first to see a split */
+    {NULL, 10000467},       /* A5: contributions that nobody asks for */
+    {"averages", 9000272},  /* A9: RELEASE of a round that was refused */
+    {"masters", 12000806},  /* H6: two contents are received in one call */
+    {"averages", 12000225}, /* A1: nobody is left, and somebody calls anew */
+    {"grid", 9000122},      /* R4d: an operation is the first to see a split */
 };
 
 #endif
