@@ -61,8 +61,8 @@ struct session_waits {
 struct pending_abort {
     uint64_t scope, tag;
     uint32_t loss; /* number of the next loss at that time (rule P1) */
-    int result;
-    bool crossed;   /* VERDICT_CROSSED of the round under way */
+    uint8_t verdict;
+    bool fresh;     /* of the round under way: its INSTALL has not come */
     bool any_scope; /* it is for the next launch of the tag (rule V6e) */
 };
 
@@ -319,6 +319,8 @@ void session_call_over(struct session *s);
 bool session_meets_verdict(const struct session *s, const struct op_request *r,
                            int *result);
 void session_take_verdict(struct session *s, const struct op_request *r);
+/* A launch that waits for the INSTALL of a verdict has it then. */
+void session_queue_verdict(struct session *s, struct op *op);
 void session_keep_blockers(struct session *s, const struct wire_msg *msg);
 
 /* Asks to leave; GONE follows, at the latest when the caller gives up. */

@@ -74,6 +74,7 @@ int session_launch(struct session *s, const struct op_request *r,
     else
         *out = engine_launch(s->engine, r, links_is_frozen(s->links));
     if (*out) op_set_told(*out, s->notified.epoch);
+    if (*out && op_phase(*out) == PHASE_QUEUED) session_queue_verdict(s, *out);
     return *out ? pcclSuccess : pcclInternalError;
 }
 

@@ -30,20 +30,25 @@ int session_forced(enum op_verdict verdict)
     return pcclSuccess;
 }
 
-/* The oldest pending verdict for the tag in the scope; pending_abort_count:
- * there is none. */
-static uint32_t find_pending_abort(const struct session *s,
-                                   const struct op_request *r)
+/* The oldest pending verdict for the tag in the scope, of those that are in
+ * force or of the fresh ones; pending_abort_count: there is none. */
+static uint32_t find_pending_abort(const struct session *s, uint64_t scope,
+                                   uint64_t tag, bool fresh)
+{
+    uint32_t i = 0;
+    for (; i < s->pending_abort_count; i++) {
+        const struct pending_abort *a = &s->pending_aborts[i];
+        bool fits = a->scope == scope || a->any_scope;
+        if (a->tag == tag && a->fresh == fresh && fits) break;
+    }
+    return i;
+}
+
+static uint32_t find_for(const struct session *s, const struct op_request *r)
 {
     if (s->pending_abort_count == 0) return 0;
-    uint64_t scope = scope_number(r->members, r->member_count);
-    uint32_t i = 0;
-    while (i < s->pending_abort_count &&
-           (s->pending_aborts[i].tag != r->tag ||
-            (s->pending_aborts[i].scope != scope &&
-             !s->pending_aborts[i].any_scope)))
-        i++;
-    return i;
+    return find_pending_abort(s, scope_number(r->members, r->member_count),
+                              r->tag, false);
 }
 
 static void drop_pending_abort(struct session *s, uint32_t i)
@@ -57,25 +62,36 @@ static void drop_pending_abort(struct session *s, uint32_t i)
 bool session_meets_verdict(const struct session *s, const struct op_request *r,
                            int *result)
 {
-    uint32_t i = find_pending_abort(s, r);
+    uint32_t i = find_for(s, r);
     if (i == s->pending_abort_count) return false;
     bool lost = !r->members && s->notified.loss_count > 0;
     if (lost && s->notified.loss_first < s->pending_aborts[i].loss)
         return false;
-    *result = s->pending_aborts[i].result;
+    *result = session_forced((enum op_verdict)s->pending_aborts[i].verdict);
     return true;
 }
 
 void session_take_verdict(struct session *s, const struct op_request *r)
 {
-    drop_pending_abort(s, find_pending_abort(s, r));
+    drop_pending_abort(s, find_for(s, r));
+}
+
+/* Rule F6. Of CROSSED: session_drop_crossed(), at INSTALL. */
+void session_queue_verdict(struct session *s, struct op *op)
+{
+    struct wire_op name = op_name(op);
+    uint32_t i = find_pending_abort(s, name.scope, name.tag, true);
+    if (i == s->pending_abort_count) return;
+    enum op_verdict verdict = (enum op_verdict)s->pending_aborts[i].verdict;
+    if (verdict == VERDICT_CROSSED) return;
+    op_set_verdict(op, verdict);
+    drop_pending_abort(s, i);
 }
 
 /* No verdict may be dropped: the launch would wait for members that have ended
  * the operation. A member that never launches what others launch and fail again
  * and again is out in the end, and nobody else. */
-static void add_pending_abort(struct session *s, const struct wire_op *v,
-                              int result)
+static void add_pending_abort(struct session *s, const struct wire_op *v)
 {
     if (s->pending_abort_count == s->pending_abort_room) {
         uint32_t room = 2 * s->pending_abort_room + 16;
@@ -94,8 +110,8 @@ static void add_pending_abort(struct session *s, const struct wire_op *v,
         .scope = v->scope,
         .tag = v->tag,
         .loss = s->notified.loss_first + s->notified.loss_count,
-        .result = result,
-        .crossed = v->state == VERDICT_CROSSED};
+        .verdict = v->state,
+        .fresh = true};
 }
 
 /* Rule F6: a verdict on an operation that is not launched here waits for the
@@ -112,7 +128,7 @@ static void keep_verdict(struct session *s, const struct wire_op *v)
     if (queued)
         op_set_verdict(op, (enum op_verdict)v->state);
     else
-        add_pending_abort(s, v, result);
+        add_pending_abort(s, v);
 }
 
 /* Rule F9. */
@@ -159,7 +175,8 @@ bool session_drop_crossed(struct session *s, uint64_t tag)
 {
     uint32_t before = s->pending_abort_count;
     for (uint32_t i = s->pending_abort_count; i-- > 0;) {
-        if (s->pending_aborts[i].crossed && s->pending_aborts[i].tag == tag)
+        const struct pending_abort *a = &s->pending_aborts[i];
+        if (a->fresh && a->verdict == VERDICT_CROSSED && a->tag == tag)
             drop_pending_abort(s, i);
     }
     return s->pending_abort_count < before;
@@ -191,8 +208,9 @@ void session_end_verdicts(struct session *s)
     if (s->refuses) refuse_call(s);
     for (uint32_t i = 0; i < s->pending_abort_count; i++) {
         struct pending_abort *a = &s->pending_aborts[i];
-        if (!a->crossed) continue;
-        a->crossed = false;
+        if (!a->fresh) continue;
+        a->fresh = false;
+        if (a->verdict != VERDICT_CROSSED) continue;
         a->any_scope = true;
         (void)session_drop_crossed(s, a->tag);
     }

@@ -95,6 +95,45 @@ static void test_a_verdict_is_over_with_the_next_vote(void **state)
     assert_int_equal(session->pending_abort_count, 0);
 }
 
+/* Rule F6: a verdict has no effect before its INSTALL. A launch between the two
+ * waits, and so does the vote that follows it, which INSTALL would refuse too.
+ */
+static void test_a_launch_before_install_has_one_error(void **state)
+{
+    (void)state;
+    static const uint64_t none[1];
+    struct wire_op v = {.tag = 7, .state = VERDICT_USAGE};
+    struct wire_msg m = {.type = WIRE_FLUSH,
+                         .epoch = 1,
+                         .round = 2,
+                         .ids = none,
+                         .ops = &v,
+                         .op_count = 1,
+                         .view = {.ring = true, .mesh = true}};
+    hear(&m);
+    m.type = WIRE_PROPOSE;
+    hear(&m);
+    m.type = WIRE_VERDICT;
+    hear(&m);
+    struct op_request r = {.tag = 7};
+    struct op *op;
+    assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
+    assert_int_equal(op_phase(op), PHASE_QUEUED);
+    assert_int_equal(session_vote(session, VOTE_UPDATE), pcclPendingAsyncOps);
+    m.type = WIRE_INSTALL;
+    hear(&m);
+    uint32_t contributors;
+    uint64_t tx, rx;
+    assert_true(op_is_done(op));
+    assert_int_equal(session_take(session, op, &contributors, &tx, &rx),
+                     pcclInvalidUsage);
+    assert_int_equal(session->pending_abort_count, 0);
+    assert_int_equal(session_vote(session, VOTE_UPDATE), pcclSuccess);
+    assert_int_equal(session->votes[VOTE_UPDATE], VOTE_WAITING);
+    next_epoch(3, NULL);
+    assert_int_equal(session->votes[VOTE_UPDATE], VOTE_WAITING);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -103,6 +142,7 @@ int main(void)
         TEST(test_a_verdict_refuses_a_vote),
         TEST(test_a_verdict_refuses_a_synchronization),
         TEST(test_a_verdict_is_over_with_the_next_vote),
+        TEST(test_a_launch_before_install_has_one_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

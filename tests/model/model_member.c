@@ -74,35 +74,19 @@ static uint8_t outcome_of(uint8_t verdict)
     return verdict <= MISPLACED ? outcomes[verdict] : OPEN_END;
 }
 
-static void drop_abort(struct process *p, uint32_t i)
-{
-    p->abort_count--;
-    memmove(&p->aborts[i], &p->aborts[i + 1],
-            (p->abort_count - i) * sizeof p->aborts[0]);
-}
-
-static bool drop_crossed(struct process *p, uint64_t tag)
-{
-    uint32_t before = p->abort_count;
-    for (uint32_t i = before; i-- > 0;)
-        if (p->aborts[i].crossed && p->aborts[i].tag == tag) drop_abort(p, i);
-    return p->abort_count < before;
-}
-
 /* Rule P1: what a launch meets, or OPEN_END. */
 static uint8_t meets(struct process *p, struct running *o)
 {
     bool whole = o->name.scope == 0;
     uint32_t i = 0;
     while (i < p->abort_count &&
-           (p->aborts[i].tag != o->name.tag ||
-            (!p->aborts[i].any_scope && p->aborts[i].scope != o->name.scope)))
+           (p->aborts[i].fresh || !abort_fits(&p->aborts[i], o)))
         i++;
     bool older = whole && p->loss_count > 0 && i < p->abort_count &&
                  p->losses[0].number < p->aborts[i].loss;
     if (i < p->abort_count && !older) {
-        uint8_t outcome = p->aborts[i].outcome;
-        drop_abort(p, i);
+        uint8_t outcome = outcome_of(p->aborts[i].verdict);
+        member_drops(p, i);
         return outcome;
     }
     if (!whole && !lives(&o->scope, &p->view)) return LOST_MEMBER;
@@ -156,6 +140,7 @@ static void launch(struct model *m, struct process *p, const struct trace *t)
     o->outcome = meets(p, o);
     o->over = o->outcome != OPEN_END;
     o->queued = !o->over && p->frozen;
+    if (o->queued) member_queues(p, o);
     if (!o->over && !o->queued) start(m, p, o);
 }
 
@@ -384,8 +369,8 @@ static void takes_verdicts(struct process *p, const struct trace *t)
                 (struct pending_verdict){.scope = n->scope,
                                          .tag = n->tag,
                                          .loss = p->loss_next + 1,
-                                         .outcome = outcome,
-                                         .crossed = n->state == CROSSED};
+                                         .verdict = n->state,
+                                         .fresh = true};
     }
 }
 
@@ -400,7 +385,7 @@ static void ends(struct model *m, struct process *p, struct running *o,
     }
     uint8_t verdict = o->verdict;
     bool crossed = verdict == CROSSED || o->queued;
-    if (crossed && drop_crossed(p, o->name.tag)) verdict = CROSSED;
+    if (crossed && member_drops_crossed(p, o->name.tag)) verdict = CROSSED;
     uint8_t outcome = outcome_of(verdict);
     bool lost = whole ? loss > 0 : !lives(&o->scope, &p->next);
     if (outcome == OPEN_END && lost) {
@@ -441,9 +426,9 @@ static void takes_install(struct model *m, struct process *p,
     }
     for (uint32_t i = 0; i < p->abort_count; i++) { /* V6e: one error */
         struct pending_verdict *a = &p->aborts[i];
-        if (a->crossed) a->any_scope = true;
-        a->crossed = false;
-        if (a->any_scope) (void)drop_crossed(p, a->tag);
+        if (a->fresh && a->verdict == CROSSED) a->any_scope = true;
+        a->fresh = false;
+        if (a->any_scope) (void)member_drops_crossed(p, a->tag);
     }
     member_refused(p);
     sync_installed(p, t);

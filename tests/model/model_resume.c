@@ -32,6 +32,43 @@ void member_notify_all(struct process *p)
     p->loss_count = 0;
 }
 
+/* Of the same tag and scope, or of the tag in any (V6e). */
+bool abort_fits(const struct pending_verdict *a, const struct running *o)
+{
+    return a->tag == o->name.tag && (a->any_scope || a->scope == o->name.scope);
+}
+
+void member_drops(struct process *p, uint32_t abort)
+{
+    p->abort_count--;
+    memmove(&p->aborts[abort], &p->aborts[abort + 1],
+            (p->abort_count - abort) * sizeof p->aborts[0]);
+}
+
+bool member_drops_crossed(struct process *p, uint64_t tag)
+{
+    uint32_t before = p->abort_count;
+    for (uint32_t i = before; i-- > 0;) {
+        const struct pending_verdict *a = &p->aborts[i];
+        if (a->fresh && a->verdict == CROSSED && a->tag == tag)
+            member_drops(p, i);
+    }
+    return p->abort_count < before;
+}
+
+/* Rule F6: a launch before INSTALL has the verdict then, as one that was queued
+ * when it came. */
+void member_queues(struct process *p, struct running *o)
+{
+    for (uint32_t i = 0; i < p->abort_count; i++) {
+        const struct pending_verdict *a = &p->aborts[i];
+        if (!a->fresh || a->verdict == CROSSED || !abort_fits(a, o)) continue;
+        o->verdict = a->verdict;
+        member_drops(p, i);
+        return;
+    }
+}
+
 /* Rule F6: verdicts are kept until the member has been in such a call. */
 void member_called(struct process *p, uint32_t kind)
 {

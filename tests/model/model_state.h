@@ -60,8 +60,8 @@ struct running {
 struct pending_verdict {
     uint64_t scope, tag;
     uint32_t loss;
-    uint8_t outcome;
-    bool crossed, any_scope;
+    uint8_t verdict;
+    bool fresh, any_scope; /* fresh: its INSTALL has not come */
 };
 
 struct pending {
@@ -497,6 +497,10 @@ void member_gone(struct process *p);
 
 /* model_resume.c: what it is told; without a master. */
 void member_notify(struct process *p, uint32_t loss);
+bool abort_fits(const struct pending_verdict *a, const struct running *o);
+void member_drops(struct process *p, uint32_t abort);
+bool member_drops_crossed(struct process *p, uint64_t tag);
+void member_queues(struct process *p, struct running *o);
 void member_notify_all(struct process *p);
 void member_called(struct process *p, uint32_t kind);
 void member_synced(struct process *p);
