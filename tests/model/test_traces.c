@@ -285,6 +285,21 @@ static const char *verdict(size_t at, enum edit edit)
     return why ? text : NULL;
 }
 
+/* An order for a round for which there was none before that record: a call that
+ * begins a round has had no effect until then. */
+static bool orders_anew(size_t at, const struct trace *n)
+{
+    if (n->kind != TRACE_TO_PROCESS || n->message != MESSAGE_COVERAGE)
+        return false;
+    for (size_t i = 0; i < at; i++) {
+        const struct trace *k = &records[i].t;
+        if (k->kind == n->kind && k->message == n->message &&
+            k->number == n->number)
+            return false;
+    }
+    return true;
+}
+
 /* What has not come when the universe ends is under way: the edit concerns the
  * last event that could show it. */
 static bool is_last(size_t at, enum edit edit)
@@ -326,6 +341,9 @@ static bool is_last(size_t at, enum edit edit)
         case TRACE_TO_MASTER:
             if (call && !pair && n->kind == t->kind) return false;
             if (call && !pair) break;
+            if (t->message == MESSAGE_PARTIAL && orders_anew(at, n))
+                return false;
+            if (t->message == MESSAGE_PARTIAL) break;
             if (t->message != MESSAGE_VOTE || !pair) return false;
             if (n->kind == TRACE_TO_PROCESS && n->message == MESSAGE_ANSWER)
                 return false;
@@ -338,7 +356,8 @@ static bool is_last(size_t at, enum edit edit)
             return false;
         }
     }
-    bool ends = t->message == MESSAGE_VOTE || t->message == MESSAGE_SYNCED;
+    bool ends = t->message == MESSAGE_VOTE || t->message == MESSAGE_SYNCED ||
+                t->message == MESSAGE_PARTIAL;
     return edit == REMOVED || (call && edit == CHANGED) || (pair && ends);
 }
 

@@ -85,6 +85,8 @@ NOTHING(fetch_refuses, struct sim *s, uint32_t link)
 NOTHING(averages_begin, void)
 ABSENT(bool, averages_turn, false, struct sim *s, struct sim_proc *p)
 NOTHING(averages_end, struct sim_proc *p)
+NOTHING(averages_reads, struct sim *s, struct sim_proc *p,
+        const struct wire_msg *m)
 ABSENT(bool, averages_delivered, true, const struct sim *s)
 NOTHING(counted_turn, struct sim *s, struct sim_proc *p)
 NOTHING(counted_told, struct sim *s, uint32_t link, const struct wire_msg *m)

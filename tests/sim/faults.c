@@ -309,6 +309,24 @@ static bool is_slow_moment(const struct sim *s)
     return true;
 }
 
+/* A member is in the midst of an all-reduce of several sites, or of what it
+ * reads where another one has put it. */
+static bool is_amid(const struct sim *s)
+{
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
+        const struct sim_program *g = &s->procs[i].program;
+        for (uint32_t k = 0; k < g->count; k++) {
+            const struct op *op = g->ops[k].taken ? NULL : g->ops[k].op;
+            if (!op || op_phase(op) != PHASE_RUNNING) continue;
+            const struct algorithm *a = op->plan.algorithm;
+            if ((a == &allreduce_direct && op->plan.r.hierarchy) ||
+                (a == &spread_single_copy && op->mapped_bytes > 0))
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool happens(struct sim *s, uint32_t rate)
 {
     if (rate > 0 && is_slow_moment(s)) rate = rate / 32 + 1;
@@ -328,6 +346,8 @@ void sim_faults(struct sim *s)
     /* A transfer ends soon. */
     uint32_t storm = o->storm && party(s) ? 1000 : 1;
     if (happens(s, o->crash * storm)) crash(s);
+    if (o->amid && alive(s) > 4 && is_amid(s) && happens(s, 20000))
+        sim_crash(s, unlucky_proc(s));
     if (happens(s, o->freeze)) freeze(s);
     if (happens(s, o->starve)) starve(s);
     if (happens(s, o->mute)) mute(s);

@@ -35,6 +35,29 @@ void sim_choose_grid(struct sim_options *o, uint64_t seed, bool all,
     o->mesh_max = 4;
 }
 
+/* Members are lost amid the large vectors of several sites (D15), and amid
+ * those that one member puts where all others of its host take them (D16). */
+void sim_choose_lost(struct sim_options *o, uint64_t seed, bool others)
+{
+    bool sites = seed % 80 == 38, spread = seed % 80 == 70;
+    if (others || o->slow || o->storm || (!sites && !spread)) return;
+    o->procs = o->quorum = SIM_FEW;
+    o->one_host = o->pairwise = o->lends = spread;
+    o->interleaved = false;
+    o->sites = sites ? 2 : 0;
+    o->large = true;
+    o->pipe_max += 32768 - o->pipe_min;
+    o->pipe_min = 32768;
+    o->share = spread ? 65536 : 0;
+    o->share_fails = false;
+    o->amid = true;
+    o->piece = 8192u << seed / 80 % 4;
+    o->algorithm = sites ? "direct" : "single_copy";
+    o->crash = o->leave = 0;
+    o->join = 4000;
+    o->steps += 40000;
+}
+
 /* ------------------------------------------------------------- the others */
 
 static struct channel *channel_at(const struct sim_proc *p, uint32_t i,

@@ -391,6 +391,7 @@ void sim_run(struct sim *s);
 void sim_choose_tree(struct sim_options *o, uint64_t seed);
 void sim_choose_grid(struct sim_options *o, uint64_t seed, bool all,
                      bool others);
+void sim_choose_lost(struct sim_options *o, uint64_t seed, bool others);
 void sim_choose_minimum(struct sim_options *o, uint64_t seed);
 void sim_free(struct sim *s);
 

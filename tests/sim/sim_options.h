@@ -34,6 +34,7 @@ struct sim_options {
     bool variant_skip, variant_resync; /* else the failed are repeated */
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
     bool fails;
+    bool amid; /* members crash in the midst of some operations (faults.c) */
     bool one_host;
     uint32_t sites;   /* hosts of several members each; 0: all the same */
     bool cut;         /* two of the first cannot link until all heals */

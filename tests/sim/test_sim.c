@@ -335,6 +335,7 @@ static struct sim_options choose(uint64_t seed)
     choose_calls(&o, &r);
     choose_moments(&o, &r);
     choose_links(&o, &r, seed);
+    sim_choose_lost(&o, seed, all_of != NULL);
     if (seed % 8 != 4) o.tree_width = 2 + (uint32_t)(seed / 3 % 2);
     choose_calm(&o, &r, seed);
     choose_many(&o, seed);
