@@ -62,7 +62,7 @@ static bool wants_nothing(const struct partial *p,
            p->links->now < s->pause_until;
 }
 
-/* What is to be asked of the member next. The answer about a result waits until
+/* The next question to the member. The answer about a result waits until
  * its owner has folded, for which it may need a contribution from here, as this
  * member needs the owner's: each kind has a window of its own (A5). */
 static bool next_question(struct partial *p, struct partial_call *c,

@@ -171,9 +171,9 @@ static bool affords(struct session *s)
 {
     uint32_t links = needed(s), need = 2 * links;
     uint64_t have = s->out.afford ? s->out.afford(s->out.user, need) : need;
+    if (s->state != SESSION_JOINING) return true;
     uint64_t bytes = (uint64_t)links * LINK_MEMORY;
     uint64_t left = s->out.memory ? s->out.memory(s->out.user) : bytes;
-    if (s->state != SESSION_JOINING) return true;
     char text[WIRE_TEXT_MAX] = "";
     if (have < need)
         append(text, sizeof text,

@@ -49,10 +49,11 @@ static enum look look_for_goal(pcclComm_t *c, struct poll_loop *loop)
     const struct goal *goal = loop->user;
     if (is_done(c, goal)) return LOOK_DONE;
     if (comm_is_cancelled(c)) return LOOK_ELSE;
-    bool moved = needs_master(goal) && comm_master_read(c);
     comm_io_expect(c, goal->op);
-    moved |= loop->looks % PASSES_PER_FULL_PASS ? comm_io_move_expected(c)
-                                                : comm_io_move(c);
+    bool moved = loop->looks % PASSES_PER_FULL_PASS ? comm_io_move_expected(c)
+                                                    : comm_io_move(c);
+    /* After what peers have sent: a FLUSH aborts what lacks its last bytes. */
+    if (needs_master(goal)) moved |= comm_master_read(c);
     if (!moved) return LOOK_IDLE;
     if (comm_tells()) comm_tell_wait(c, goal->op, false);
     comm_master_flush(c);

@@ -93,28 +93,41 @@ static void test_what_waits_is_asked_again(void **state)
     assert_int_equal(session->votes[VOTE_PENDING], VOTE_ANSWERED);
 }
 
-/* The INSTALL of a will comes without the answers that went before it: a member
- * that waits for one still says that it lacks it. */
-static void test_a_will_answers_no_vote(void **state)
+static const uint64_t none[1];
+
+static void propose(struct wire_msg *view)
 {
-    (void)state;
-    static const uint64_t none[1];
-    static struct state_list list;
-    struct wire_msg view = {.type = WIRE_PROPOSE,
-                            .round = 2,
-                            .epoch = 1,
-                            .ids = none,
-                            .view = {.ring = true, .mesh = true}};
-    hear(&view);
+    *view = (struct wire_msg){.type = WIRE_PROPOSE,
+                              .round = 2,
+                              .epoch = 1,
+                              .ids = none,
+                              .view = {.ring = true, .mesh = true}};
+    hear(view);
     assert_int_equal(session_vote(session, VOTE_PENDING), pcclSuccess);
-    assert_int_equal(session_sync(session, &list, SYNC_ENFORCE_POPULAR, 1),
-                     pcclSuccess);
+}
+
+/* The next coordinator is to install that view. */
+static void resumed_to_install(struct wire_msg *view)
+{
     lose();
     session_resume(session);
     hear(&(struct wire_msg){
         .type = WIRE_RESUMED,
         .resume = {.id = 10, .term = 5, .grace_ms = 5000, .installs = true}});
-    view.type = WIRE_INSTALL;
+    view->type = WIRE_INSTALL;
+}
+
+/* The INSTALL of a will comes without the answers that went before it: a member
+ * that waits for one still says that it lacks it. */
+static void test_a_will_answers_no_vote(void **state)
+{
+    (void)state;
+    static struct state_list list;
+    struct wire_msg view;
+    propose(&view);
+    assert_int_equal(session_sync(session, &list, SYNC_ENFORCE_POPULAR, 1),
+                     pcclSuccess);
+    resumed_to_install(&view);
     for (int i = 0; i < VOTE_KIND_COUNT; i++) view.view.answered[i] = 7;
     view.view.synced = 9;
     hear(&view);
@@ -130,22 +143,11 @@ static void test_a_will_answers_no_vote(void **state)
 static void test_a_will_sets_no_number_back(void **state)
 {
     (void)state;
-    static const uint64_t none[1];
-    struct wire_msg view = {.type = WIRE_PROPOSE,
-                            .round = 2,
-                            .epoch = 1,
-                            .ids = none,
-                            .view = {.ring = true, .mesh = true}};
-    hear(&view);
-    assert_int_equal(session_vote(session, VOTE_PENDING), pcclSuccess);
+    struct wire_msg view;
+    propose(&view);
     hear(&(struct wire_msg){.type = WIRE_ANSWER, .round = 7, .vote = {1, 1}});
     session->votes[VOTE_PENDING] = VOTE_IDLE; /* the program has taken it */
-    lose();
-    session_resume(session);
-    hear(&(struct wire_msg){
-        .type = WIRE_RESUMED,
-        .resume = {.id = 10, .term = 5, .grace_ms = 5000, .installs = true}});
-    view.type = WIRE_INSTALL;
+    resumed_to_install(&view);
     view.view.answered[VOTE_PENDING] = 6;
     hear(&view);
     assert_int_equal(session->view->epoch, 2);

@@ -131,7 +131,7 @@ struct question {
     uint32_t open;
 };
 
-/* Who is in one, and which parts it has. */
+/* The members of one, and its parts. */
 struct roll {
     uint32_t group, count, part_count, owners[PARTIES];
     uint64_t tag, number, term, ids[PARTIES], begins[PARTIES], counts[PARTIES];

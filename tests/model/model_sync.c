@@ -1,7 +1,7 @@
 /* model_sync.c - synchronizations: when one is decided, how it ends, and what
- * another master makes of it. Who is elected, and which bytes move, it does not
- * know (S2 to S7); that all have the same in the end it does. Rules S1, S8, S9,
- * H6, H8 and contract 3. */
+ * another master makes of it. It knows neither which member is elected nor
+ * which bytes move (S2 to S7), but that all have the same in the end. Rules S1,
+ * S8, S9, H6, H8 and contract 3. */
 #include "model_state.h"
 
 static bool stays(const struct process *p, const struct group *g)
