@@ -229,7 +229,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     struct session_config config = {
         .driver = {p, proc_dial, proc_close, proc_dial_master,
                    .round_trip = sim_round_trip},
-        .events = {p, proc_to_master, proc_changed, NULL},
+        .events = {p, proc_to_master, proc_changed, NULL, NULL},
         .pool_size = s->options.pool,
         .deadline = SIM_DEADLINE,
         .now = strange_now(s, &p->clock)};
