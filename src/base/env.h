@@ -28,6 +28,7 @@
     X(PCCL_RELAY, "1: the coordinator relays between members (--relay)")       \
     X(PCCL_STATUS_TOKEN, "what readers of --status-http must send")            \
     X(PCCL_TRANSPORT, "auto, tcp or shm: between members of one host")         \
+    X(PCCL_PLACE, "0: ranks wait where the kernel has put them")               \
     X(PCCL_EXCHANGE, "0: in-place sums copy, and exchange no pages")           \
     X(PCCL_ALGORITHM, "NAME or COLLECTIVE:NAME,...: forces algorithms")        \
     X(PCCL_INSECURE, "1: other hosts and users are admitted in clear")         \

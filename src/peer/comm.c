@@ -64,13 +64,15 @@ static void on_changed(void *comm)
     pthread_cond_broadcast(&c->changed);
 }
 
-uint32_t comm_members_here(const pcclComm_t *c)
+uint32_t comm_members_here(const pcclComm_t *c, uint32_t *before)
 {
     const struct view *v = c->session->view;
     uint32_t here = 0;
     uint64_t host = v->members[v->rank].host;
-    for (uint32_t i = 0; i < v->size; i++)
+    for (uint32_t i = 0; i < v->size; i++) {
+        if (before && i == v->rank) *before = here;
         here += v->members[i].host >> 1 == host >> 1;
+    }
     return here;
 }
 

@@ -233,8 +233,9 @@ pcclResult_t comm_read_tensors(pcclComm_t *c, const pcclSharedState_t *state,
  * hold, for which the lock is released, or without. */
 pcclResult_t comm_read_state(pcclComm_t *c, const pcclSharedState_t *state,
                              bool hashes, struct state_list *list);
-/* Number of members of the view on this host, including this one. */
-uint32_t comm_members_here(const pcclComm_t *c);
+/* Number of members of the view on this host, including this one; and, unless
+ * NULL, of those before it. */
+uint32_t comm_members_here(const pcclComm_t *c, uint32_t *before);
 /* No descriptor is left: the communicator accepts no connections until the
  * next tick (accept paused). */
 void comm_pause_accepting(pcclComm_t *c);

@@ -102,7 +102,8 @@ static void on_poll_tick(void *comm, struct io_watch *w)
 
 void progress_init(pcclComm_t *c)
 {
-    c->progress = (struct progress){.owner_fd = -1, .tick_fd = -1};
+    c->progress =
+        (struct progress){.owner_fd = -1, .tick_fd = -1, .home.processor = -1};
 }
 
 bool progress_open(pcclComm_t *c)
@@ -217,8 +218,11 @@ const struct wait_policy *progress_policy(pcclComm_t *c)
 {
     struct progress *p = &c->progress;
     uint32_t epoch = c->session->view->epoch;
-    if (!p->policy || p->policy_epoch != epoch)
-        p->policy = wait_policy(comm_members_here(c), p->processors);
+    if (!p->policy || p->policy_epoch != epoch) {
+        uint32_t before = 0, members = comm_members_here(c, &before);
+        p->policy = wait_policy(members, p->processors);
+        home_begin(&p->home, before, members);
+    }
     p->policy_epoch = epoch;
     return p->policy;
 }
@@ -251,6 +255,7 @@ enum look progress_poll(pcclComm_t *c, struct poll_loop *loop)
         }
         if ((++idle & (policy->looks_per_clock - 1)) == 0) {
             pccl_ns now = comm_now();
+            home_keep(&c->progress.home, now);
             if (end == 0) end = now + policy->patience;
             if (now >= end || now >= loop->until) return LOOK_IDLE;
         }

@@ -11,6 +11,7 @@
 
 #include "../../include/pccl.h"
 #include "../base/io_loop.h"
+#include "progress_home.h"
 #include "progress_core.h"
 #include "progress_policy.h"
 
@@ -37,7 +38,8 @@ struct progress {
     uint32_t processors;              /* that this process may use */
     const struct wait_policy *policy; /* of the view `policy_epoch` */
     uint32_t policy_epoch;
-    uint32_t takes; /* of message events */
+    struct home home; /* in that view */
+    uint32_t takes;   /* of message events */
     /* The number of fast operations in a row that a yield has completed, and
      * the number after which a caller naps. */
     uint32_t handed_on, nap_after;
