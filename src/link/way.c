@@ -43,12 +43,14 @@ void way_try_other(struct links *n, struct link *l, pccl_ns time)
     }
 }
 
-/* Rule N2: to the address that the link to the relay has, if there is one. */
+/* Rule N2: to the address where a dial of this member has reached the relay, or
+ * to both in turn. */
 static uint32_t dial_relay(struct links *n, const struct link *l)
 {
     const struct driver *d = &n->driver;
     const struct link *to = link_find(n, l->relay, false);
-    uint32_t turn = to && to->open > 0 ? to->turn : l->turn;
+    bool reached = to && to->open > 0 && to->outward;
+    uint32_t turn = reached ? to->turn : l->turn;
     if (l->relay != 0)
         return d->dial(d->user, wire_dial_addr(&l->relay_member, turn));
     return d->dial_master ? d->dial_master(d->user) : NO_CONN;
@@ -127,6 +129,7 @@ static void listen_there(struct links *n, struct link *l)
     uint32_t number = dial_relay(n, l);
     if (number == NO_CONN || !conn_begin_dial(n, number, 0, 0)) return;
     struct conn *c = n->conns[number];
+    c->turn = l->turn;
     c->relayed = true;
     c->relay = l->relay;
     c->listens = l->id;
@@ -137,6 +140,7 @@ void way_served(struct links *n, struct conn *c)
     struct link *l = link_find(n, c->listens, false);
     c->listens = 0;
     if (!l) return;
+    l->turn = c->turn;
     l->listen_at = n->now;
     listen_there(n, l);
 }

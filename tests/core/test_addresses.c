@@ -161,11 +161,46 @@ static void test_the_only_address_has_all_the_time(void **state)
     assert_false(closed[0]);
 }
 
+/* The relay has dialed this member, so it is not known which of its addresses
+ * leads to it: dials over it go to both in turn. */
+static void test_a_relay_that_has_dialed(void **state)
+{
+    (void)state;
+    const struct driver driver = {.dial = dial, .close = hang_up};
+    const struct wire_key key = {{1, 2}};
+    const struct wire_member member = {.id = 2, .addr = {4, {127}, 1}};
+    const struct relay_way way = {
+        .a = 1,
+        .b = 2,
+        .relay = 3,
+        .member = {.id = 3,
+                   .addr = {4, {127}, SEEN},
+                   .announced = {4, {9, 9, 9, 9}, ANNOUNCED}}};
+    assert_true(links_init(links, &driver, 1, DEADLINE));
+    links_set_now(links, 1000000);
+    links_set_self(links, 1, &key);
+    link_find(links, 3, true)->open = 1; /* by a dial of the other end */
+    links_set_ways(links, &way, 1);
+    links_want(links, &member, 1);
+    uint32_t to[2] = {0, 0};
+    for (pccl_ns end = links_now(links) + TIME; links_now(links) < end;) {
+        for (uint32_t i = 0; i < dials; i++) {
+            if (!closed[i]) conn_dialed(links, i, false);
+            closed[i] = true;
+        }
+        pass(TICK);
+    }
+    for (uint32_t i = 0; i < dials; i++) to[dialed[i] == ANNOUNCED]++;
+    assert_true(to[0] > 0 && to[1] > 0);
+    link_find(links, 3, false)->open = 0;
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_a_relay_that_has_dialed),
         TEST(test_the_announced_one_comes_first),
         TEST(test_nothing_is_announced),
         TEST(test_a_refused_dial_goes_to_the_other_one),

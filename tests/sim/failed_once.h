@@ -84,6 +84,7 @@ static const struct {
     {"masters", 12000806},  /* H6: two contents are received in one call */
     {"averages", 12000225}, /* A1: nobody is left, and somebody calls anew */
     {"grid", 9000122},      /* R4d: an operation is the first to see a split */
+    {NULL, 14001292},       /* N11a: a relay whose other address is wrong */
 };
 
 #endif
