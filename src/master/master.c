@@ -494,13 +494,15 @@ static void settle(struct master *m)
 {
     if (replicas_collect(m) || succession_waits(m)) return; /* H13, H5 */
     free_empty_groups(m);
-    for (uint32_t i = 0; i < m->group_count; i++)
-        coverage_settle(m, m->group_list[i]); /* may evict */
-    for (uint32_t i = 0; i < m->group_count; i++)
-        round_settle(m, m->group_list[i]);
-    admission_admit(m);
-    for (uint32_t i = 0; i < m->group_count; i++)
-        round_settle(m, m->group_list[i]);
+    uint32_t members;
+    do { /* each may evict, which is for the others to know */
+        members = master_count(m, PEER_MEMBER);
+        for (uint32_t i = 0; i < m->group_count; i++)
+            coverage_settle(m, m->group_list[i]);
+        round_settle(m);
+        admission_admit(m);
+        round_settle(m);
+    } while (master_count(m, PEER_MEMBER) < members);
     if (votes_all(m, VOTE_PENDING)) {
         uint32_t have;
         bool yes = master_count(m, PEER_REGISTERED) > 0;

@@ -490,8 +490,8 @@ void state_vote_done(struct master *m, uint32_t link,
 /* All that may know has said how the synchronizations of the master before
  * have ended (rule H6). */
 
-/* round.c: the circle above, for one group. */
-void round_settle(struct master *m, uint32_t group);
+/* round.c: the circle above, for each group. */
+void round_settle(struct master *m);
 void round_flushed(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_reply(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_result(struct master *m, uint32_t link, const struct wire_msg *msg);

@@ -543,9 +543,12 @@ static bool advance(struct master *m, uint32_t group)
     return false;
 }
 
-void round_settle(struct master *m, uint32_t group)
+void round_settle(struct master *m)
 {
-    while (m->groups[group].used && advance(m, group)) continue;
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        uint16_t group = m->group_list[i];
+        while (m->groups[group].used && advance(m, group)) continue;
+    }
 }
 
 void round_reply(struct master *m, uint32_t link, const struct wire_msg *msg)

@@ -85,6 +85,7 @@ static const struct {
     {"averages", 12000225}, /* A1: nobody is left, and somebody calls anew */
     {"grid", 9000122},      /* R4d: an operation is the first to see a split */
     {NULL, 14001292},       /* N11a: a relay whose other address is wrong */
+    {NULL, 14011907}, /* A4: a round evicts, after a loss in the average */
 };
 
 #endif

@@ -877,6 +877,7 @@ released while somebody waits (A9)|master/coverage.c|s/^    if (!is_over(m, r)) 
 fetches for ever (A9)|master/coverage.c|s/else if (m->now >= lapses_at(r, c))/else if (false)/
 a round without parts counts (A10)|master/coverage.c|s/past + any;/past + 1;/
 absences are not in a row (A10)|master/coverage.c|s/c->absences = c->contributed ? 0 : past + any;/c->absences = past + (any \&\& !c->contributed);/
+who a round evicts is gone later (A4)|master/master.c|s/} while (master_count(m, PEER_MEMBER) < members);/} while (false);/
 rounds of the dead stay (A1)|master/coverage.c|s/bool dead = .*/bool dead = false;/
 who calls amid gets no PLAN (A4)|master/coverage_call.c|s/r->changed .= r->state == COVERAGE_MOVING;/r->changed |= false;/
 parts ignore rates (A4)|master/coverage_parts.c|s/^    if (!known) return;/    return;/
