@@ -124,9 +124,18 @@ bool etcd_read_login(const char *text, size_t size, struct etcd_said *said,
     return true;
 }
 
+/* etcd has it as a signed number of 64 bits. */
+static bool lease_number(struct json_value number, struct etcd_said *said)
+{
+    if (json_number(number, &said->lease) && said->lease <= INT64_MAX)
+        return true;
+    said->lease = 0;
+    return false;
+}
+
 static bool read_lease(struct json_value in, struct etcd_said *said, char *why)
 {
-    if (!json_number(json_member(in, "ID"), &said->lease) || said->lease == 0)
+    if (!lease_number(json_member(in, "ID"), said) || said->lease == 0)
         return fail(why, "has no number of a lease");
     return true;
 }
@@ -181,7 +190,7 @@ static bool read_range(struct json_value range, struct etcd_said *said,
     if (!said->taken)
         return !list.at || *list.at == '[' || fail(why, "has no list of keys");
     struct json_value lease = json_member(one, "lease");
-    if (*one.at != '{' || (lease.at && !json_number(lease, &said->lease)))
+    if (*one.at != '{' || (lease.at && !lease_number(lease, said)))
         return fail(why, "has a key that cannot be");
     /* Somebody else may have put anything there. */
     if (!base64_read(json_member(one, "value"), said->value,

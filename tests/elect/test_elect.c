@@ -100,6 +100,8 @@ static void test_bad_answers(void **state)
         {etcd_read_grant, "{" HEAD "}", "no number of a lease"},
         {etcd_read_grant, "{" HEAD ",\"ID\":\"0\"}", "no number of a lease"},
         {etcd_read_grant, "{" HEAD ",\"ID\":\"-1\"}", "no number of a lease"},
+        {etcd_read_grant, "{" HEAD ",\"ID\":\"9223372036854775808\"}",
+         "no number of a lease"},
         {etcd_read_grant, "{" HEAD ",\"ID\":\"9999999999999999999\"}",
          "no number of a lease"},
         {etcd_read_grant, "{" HEAD ",\"ID\":7}", "no time"},

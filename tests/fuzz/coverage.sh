@@ -40,8 +40,9 @@ master/round_view.c master/silence.c master/state_vote.c master/succession.c
 master/told.c master/master_status.c master/run_status.c
 master/run_status_json.c master/run_metrics.c master/stall.c
 master/stall_ask.c master/stall_text.c master/wait_graph.c master/http_gate.c
-launch/address.c launch/agent.c launch/agent_link.c launch/control.c
-launch/elect_etcd.c launch/elect_json.c launch/elf_needed.c launch/hosts.c
+launch/address.c launch/agent.c launch/agent_link.c launch/allocation.c
+launch/control.c launch/elect_etcd.c launch/elect_json.c launch/elect_place.c
+launch/elf_needed.c launch/hosts.c
 master/master_client.c
 launch/option_coordinator.c launch/option_env.c launch/option_open.c
 launch/option_places.c
@@ -56,7 +57,7 @@ link/relay.c link/way.c master/relays.c launch/key.c
 elastic/partial.c elastic/partial_call.c elastic/partial_move.c elastic/offer.c elastic/prefetch.c
 elastic/session_offer.c elastic/session_partial.c
 master/coverage.c master/coverage_call.c master/coverage_order.c
-master/offers.c master/step_samples.c master/switchboard.c master/master_conn.c
+master/master_open.c master/offers.c master/step_samples.c master/switchboard.c master/master_conn.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do

@@ -1,13 +1,17 @@
-/* fuzz_elect.c - answers of anybody in the place of etcd, and texts for where
- * an election is held. */
+/* fuzz_elect.c - answers of anybody in the place of etcd, texts for where an
+ * election is held, and files that say as whom one takes part. */
 #include "fuzz.h"
 
 #include "../../src/launch/elect_etcd.h"
 #include "../../src/launch/elect_place.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Printed on a terminal, and written into a header. */
 static void assert_plain(const char *text, size_t size)
@@ -60,16 +64,41 @@ static void read_place(const char *text)
     (void)etcd_ask_login(body, place.name, text); /* both are quoted */
 }
 
+/* The fields are parts of the file's text. */
+static void read_account(const char *text, size_t size)
+{
+    static int fd = -1;
+    struct elect_account a;
+    char path[64], why[ETCD_WHY_SIZE] = "";
+    if (fd < 0 && (fd = memfd_create("account", MFD_CLOEXEC)) >= 0)
+        (void)fchmod(fd, S_IRUSR | S_IWUSR);
+    if (fd < 0 || ftruncate(fd, 0) != 0) return;
+    if (pwrite(fd, text, size, 0) != (ssize_t)size) return;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    bool good = elect_account_read(path, &a, why);
+    assert(good || *why);
+    if (good) {
+        const char *const fields[] = {a.user, a.password,    a.token,
+                                      a.ca,   a.certificate, a.key};
+        for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
+            assert(!fields[i] || (fields[i] > a.text && *fields[i]));
+        assert(!a.user == !a.password && !(a.user && a.token));
+    }
+    elect_account_free(&a);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct fuzz_input in = {bytes, size};
-    uint32_t kind = fuzz_below(&in, 7);
+    uint32_t kind = fuzz_below(&in, 8);
     /* Of its own size, for a sanitizer, and once more with an end. */
     char *text = malloc(in.left + 1);
     assert(text);
     memcpy(text, in.at, in.left);
     text[in.left] = '\0';
-    if (kind == 6) {
+    if (kind == 7) {
+        read_account(text, in.left);
+    } else if (kind == 6) {
         read_place(text);
     } else {
         char *exact = malloc(in.left > 0 ? in.left : 1);

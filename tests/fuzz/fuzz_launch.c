@@ -60,6 +60,29 @@ static void address(const char *text)
     assert(address_parse(printed, 2, &b) && b.host[0] && a.port == b.port);
 }
 
+/* What batch systems say of their hosts: in a file, or in the variable. */
+static void allocation(const char *text, uint32_t kind)
+{
+    static const char *const names[] = {"PE_HOSTFILE", "LSB_MCPU_HOSTS",
+                                        "PBS_NODEFILE", "OAR_NODEFILE",
+                                        "LSB_DJOB_HOSTFILE"};
+    static int fd = -1;
+    const char *name = names[kind % ARRAY_COUNT(names)], *source = NULL;
+    bool named = strcmp(name, "LSB_MCPU_HOSTS") != 0 && kind < 250;
+    struct host_list list = {0};
+    char path[64], error[200] = "";
+    if (fd < 0) fd = memfd_create("hosts", MFD_CLOEXEC);
+    size_t size = strlen(text);
+    if (fd < 0 || ftruncate(fd, 0) != 0) return;
+    if (pwrite(fd, text, size, 0) != (ssize_t)size) return;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (setenv(name, named ? path : text, 1) != 0) return;
+    bool taken = allocation_hosts(&list, &source, error, sizeof error);
+    assert(taken || (source && error[0] != '\0'));
+    judge(&list, taken);
+    unsetenv(name);
+}
+
 /* Mostly of what has a meaning there. */
 static void texts(const uint8_t *in, size_t size)
 {
@@ -80,6 +103,7 @@ static void texts(const uint8_t *in, size_t size)
     judge(&list, hosts_parse_pairs(&list, text, error, sizeof error));
     judge(&list, hosts_parse_slurm(&list, "a[1-3]", text, error, sizeof error));
     address(text);
+    allocation(text, size > 0 ? in[0] : 0);
     free(text);
 }
 
