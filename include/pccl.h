@@ -819,7 +819,8 @@ PCCL_EXPORT pcclResult_t pcclLoadState(const pcclComm_t *comm,
 typedef struct pcclMember_t {
     uint64_t id;   /* unique in the run, never reused; ascending with rank
                       among those admitted together, newcomers last */
-    uint64_t host; /* equal for processes that can share memory */
+    uint64_t host; /* equal for processes of one host; even if they can share
+                      memory, odd if they cannot */
     int32_t rank;  /* 0..world-1, dense */
     int32_t hint;  /* the rank hint that the member passed, or -1 */
 } pcclMember_t;

@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FINISH_TRIES = 1000 };
+enum {
+    FINISH_TRIES = 1000,
+    PAIRS_END = 9,          /* members from which on pairs have no fast path */
+    PAIRS_BYTES = 8 * 1024, /* tests/bench/NOTES.md: small pairs */
+};
 
 /* ---------------------------------------------------------------- resources */
 
@@ -154,6 +158,13 @@ void coll_sign(struct coll *coll)
     coll_sign_text(coll, "function", call_names[coll->call], coll->call);
     if (coll->rooted)
         coll_sign_number(coll, "root", (uint64_t)coll_root_now(coll));
+}
+
+bool coll_takes_pairs(const struct coll *coll, MPI_Count size)
+{
+    const struct group *members = coll->members;
+    return coll->comm->follows_world && members->shares_memory &&
+           members->size < PAIRS_END && size > PAIRS_BYTES / members->size;
 }
 
 int coll_root_now(const struct coll *coll)

@@ -158,6 +158,10 @@ void coll_sign_numbers(struct coll *coll, const char *name,
                        const uint64_t *numbers, int count);
 
 int coll_root_now(const struct coll *coll);
+/* Whether each member is to get its own blocks alone, and not those of all, of
+ * small vectors or rows of so many bytes: pccl's fast path takes both ways,
+ * among few members of one host. */
+bool coll_takes_pairs(const struct coll *coll, MPI_Count size);
 /* Whether this process is the root. In an intercommunicator a root is a rank of
  * the other group, MPI_ROOT or MPI_PROC_NULL. */
 bool coll_is_root(const struct coll *coll);

@@ -15,7 +15,8 @@ enum { FOLD_MEMORY = 16 << 20 };
 
 /* A reduce-scatter is an all-reduce, of which each member keeps its part, where
  * that has fewer messages or takes the fast path: of less than so many bytes of
- * one block or of all, or among more members than are to be linked for it. */
+ * one block or of all, or among more members than are to be linked for it.
+ * Where the fast path takes both, coll_takes_pairs() decides. */
 enum {
     SCATTER_BLOCK = 16 * 1024,
     SCATTER_TOTAL = 64 * 1024,
@@ -88,6 +89,7 @@ static bool is_scatter(const struct coll *coll)
     if (!is_even_scatter(coll)) return false;
     MPI_Count n = coll->members->size;
     MPI_Count size = coll->recvcount * coll->recvtype->size;
+    if (coll_takes_pairs(coll, size)) return true;
     return n <= SCATTER_MEMBERS && size >= n * SCATTER_BLOCK &&
            size > SCATTER_TOTAL;
 }

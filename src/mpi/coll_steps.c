@@ -181,11 +181,14 @@ static bool even_sizes(const struct coll *coll, MPI_Count *send,
 /* Small blocks of equal size go to all members, and each takes its own. Among
  * many they go over a tree: 2(n-1) messages, where pairs send n(n-1). Among few
  * each sends to each, as pairs do, but all get the same bytes: nobody waits for
- * DONE (rule D5), and the fast path may take it. */
+ * DONE (rule D5), and the fast path may take it. It takes larger ones as pairs
+ * (rule D9d). */
 static bool is_shared(const struct coll *coll, MPI_Count size)
 {
     MPI_Count n = coll->members->size;
     MPI_Count blocks = coll->call == CALL_ALLTOALL ? n * n : n;
+    if (coll->call == CALL_ALLTOALL && coll_takes_pairs(coll, n * size))
+        return false;
     MPI_Count most = n < SHARED_MEMBERS ? SHARED_BYTES_FEW : SHARED_BYTES;
     return size <= most / blocks;
 }

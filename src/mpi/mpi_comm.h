@@ -16,6 +16,8 @@ struct group {
     uint64_t epoch; /* of the view that the list is from; 0: none */
     int size;
     int rank; /* MPI_UNDEFINED: not a member */
+    /* It is a view whose members are on one host and share memory. */
+    bool shares_memory;
     struct group *retired_next;
     struct session_room *session; /* see `session` of struct comm */
     uint64_t ids[];

@@ -286,6 +286,14 @@ static pcclMember_t *told_replace(const pcclMember_t *members, int size,
     return before;
 }
 
+static bool share_memory(const pcclMember_t *members, int size)
+{
+    uint64_t host = members[0].host;
+    for (int i = 1; i < size; i++)
+        if (members[i].host != host) return false;
+    return host != 0 && host % 2 == 0;
+}
+
 bool world_refresh(void)
 {
     uint64_t epoch;
@@ -301,6 +309,7 @@ bool world_refresh(void)
         view = group_new(size);
         if (view) {
             for (int i = 0; i < size; i++) view->ids[i] = members[i].id;
+            view->shares_memory = share_memory(members, size);
             view->rank = rank;
             view->epoch = epoch;
             world.self = members[rank].id;

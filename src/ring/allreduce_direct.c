@@ -307,6 +307,7 @@ const struct algorithm reduce_scatter_direct = {
     .colls = BIT(COLL_REDUCE_SCATTER),
     .awaits_all = true,
     .is_long = true,
+    .is_fast = true,
     .shape = shape_parts,
     .partners = plan_all_partners,
     .partner = plan_all_partner,

@@ -46,6 +46,7 @@ const struct algorithm alltoallv_pairwise = {
     .name = "pairwise",
     .colls = BIT(COLL_ALLTOALLV),
     .is_long = true,
+    .is_fast = true,
     .partners = plan_all_partners,
     .partner = plan_all_partner,
     .sends = sends,

@@ -2,6 +2,7 @@
 #include "op.h"
 
 #include "algorithm_table.h"
+#include "fast_pairs.h"
 #include "fast_tree.h"
 
 #include "../base/buggify.h"
@@ -77,10 +78,11 @@ static void find_endpoints(struct engine *e)
     }
     if (!q->able) return;
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
-                                           COLL_ALLGATHER};
+                                           COLL_ALLGATHER, COLL_REDUCE_SCATTER};
     for (size_t i = 0; i < ARRAY_COUNT(colls); i++)
         q->limit[colls[i]] = table_limit(e, colls[i]);
     q->limit[COLL_BARRIER] = table_has(e, COLL_BARRIER, 0);
+    q->limit[COLL_ALLTOALLV] = table_has(e, COLL_ALLTOALLV, 0);
 }
 
 /* Nothing is half sent or half read, and nothing else waits. */
@@ -134,6 +136,9 @@ static void divide_up(const struct engine *e, struct fast_path *q,
 static bool fits(struct engine *e, struct fast_path *q,
                  const struct op_request *r)
 {
+    if (q->pairs)
+        return fast_pairs_fits(e, q, r) &&
+               own_fits(e, q, q->size / e->links.world);
     if (q->tree)
         return fast_tree_fits(q, r) && own_fits(e, q, fast_tree_scratch(q));
     divide_up(e, q, r);
@@ -146,6 +151,11 @@ static bool fits(struct engine *e, struct fast_path *q,
            own_fits(e, q, q->size);
 }
 
+bool fast_confirms(enum plan_coll coll)
+{
+    return coll == COLL_ALLTOALLV || coll == COLL_REDUCE_SCATTER;
+}
+
 static bool may_start(struct engine *e, const struct op_request *r)
 {
     struct fast_path *q = &e->fast;
@@ -154,14 +164,17 @@ static bool may_start(struct engine *e, const struct op_request *r)
     if (!q->able || e->op_end > 0 || r->members) return false;
     if (PCCL_BUGGIFY(fast_refused)) return false;
     if (r->quant.algorithm != QUANT_NONE) return false;
-    uint64_t size = coll == COLL_BARRIER ? 0 : r->plan.count;
-    if (coll == COLL_ALLREDUCE) size *= r->plan.element;
+    q->pairs = fast_confirms(coll);
+    uint64_t size = r->plan.count;
+    if (coll == COLL_BARRIER || coll == COLL_ALLTOALLV) size = 0;
+    if (plan_coll_reduces(coll)) size *= r->plan.element;
     if (size >= q->limit[coll]) return false;
     q->size = q->result = (uint32_t)size;
     if (coll == COLL_ALLGATHER) q->result *= e->links.world;
     q->tag = op_tag_entry(e, 0, r->tag);
-    q->cached = q->tag ? find_cached(e, q, r->tag, q->result) : NULL;
-    if (!q->cached) return false;
+    if (!q->tag) return false;
+    q->cached = q->pairs ? NULL : find_cached(e, q, r->tag, q->result);
+    if (!q->pairs && !q->cached) return false;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         if (!endpoint_is_idle(&q->eps[i])) return false;
     }
@@ -213,6 +226,10 @@ bool fast_start(struct engine *e, const struct op_request *r)
     q->r = r;
     q->left = q->tree ? q->plan.tree.children : q->ep_count;
     q->has_sent = !q->tree;
+    if (q->pairs) {
+        fast_pairs_send(e, q);
+        return true;
+    }
     make_head(e, q);
     if (q->tree) return true;
     const void *head = q->sends > 0 ? q->head : q->empty;
@@ -303,6 +320,7 @@ enum fast_status fast_poll(struct engine *e)
 {
     struct fast_path *q = &e->fast;
     if (PCCL_BUGGIFY(fast_given_up)) return FAST_STRANGE;
+    if (q->pairs) return fast_pairs_poll(e, q);
     if (q->tree) {
         enum fast_status status = fast_tree_poll(q, own_vector(e, q));
         if (status == FAST_DONE) keep(q);
@@ -351,11 +369,14 @@ struct op *fast_convert(struct engine *e)
     struct op *op = engine_launch(e, r, false);
     if (!op) return NULL;
     PCCL_ASSERT(op->phase == PHASE_RUNNING && op->seq == q->frame.seq);
-    op->confirm = false; /* as its DATA had it; `cached` gives the slot */
+    if (!q->pairs)
+        op->confirm = false; /* as its DATA had it; `cached` gives
+                                the slot */
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];
         bool above = !q->tree || plan_is_parent(&op->plan, ep->rank);
         if (q->has_sent && above) mark_sent(e, op, ep, q->eps[i].sends);
     }
+    if (q->pairs) fast_pairs_hold(e, q, op);
     return op;
 }

@@ -2,7 +2,8 @@
  * without an operation.
  *
  * It covers small all-reduces, broadcasts, all-gathers and barriers of the
- * whole view, one at a time, between members of one host. It writes its frames
+ * whole view, one at a time, between members of one host; and small all-to-alls
+ * and reduce-scatters (fast_pairs.h). It writes its frames
  * to the channels, polls the channels for the frames of the others, and folds
  * or copies them from where they lie. On the wire it is a flat all-reduce (or a
  * confirmed broadcast, a linear all-gather, or one over a tree) like any other
@@ -16,6 +17,7 @@
 
 enum {
     FAST_PARTNERS_MAX = 15,
+    FAST_BLOCK_MAX = 16 * 1024, /* bytes for one member, where each has own */
 };
 
 struct conn;
@@ -34,6 +36,9 @@ struct fast_endpoint {
     uint32_t sends;      /* bytes to it, without headers */
     uint32_t frames;     /* frames expected */
     const uint8_t *body; /* bytes received; NULL: none yet */
+    /* Of pairs: */
+    uint64_t tx_digest, rx_digest;
+    uint8_t head[FRAME_SIZE]; /* the frame that is to come */
 };
 
 struct fast_path {
@@ -54,6 +59,8 @@ struct fast_path {
     /* The view has a tree: the endpoints are the children, then the parent. */
     bool tree;
     struct plan plan;   /* of the tree */
+    bool pairs;         /* each member gets other bytes (rule D9d) */
+    bool holds;         /* ... has them, and waits for DONE */
     bool has_sent;      /* all that goes before anything is received */
     uint32_t written;   /* bit set: endpoints whose doorbell is to be rung */
     struct frame frame; /* of both heads: */

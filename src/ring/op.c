@@ -259,12 +259,9 @@ uint64_t op_result_size(const struct op *op)
     return size;
 }
 
-/* Rule D2c: sizes that only the two of a pair know are part of the digest
- * between them. */
-static uint64_t pair_digest(const struct op *op, size_t there, size_t back)
+uint64_t op_pair_digest(uint64_t digest, size_t there, size_t back)
 {
-    uint64_t hash = op->r.digest;
-    hash = (hash ^ there) * 0x9e3779b97f4a7c15u;
+    uint64_t hash = (digest ^ there) * 0x9e3779b97f4a7c15u;
     hash = (hash ^ hash >> 32 ^ back) * 0xd6e8feb86659fd93u;
     return hash ^ hash >> 32;
 }
@@ -276,8 +273,8 @@ static void set_digests(const struct op *op, struct endpoint *ep)
     if (p->coll != COLL_ALLTOALLV) return;
     size_t sends = p->send_bytes[ep->rank];
     size_t recvs = p->recv_bytes[ep->rank];
-    ep->tx_digest = pair_digest(op, sends, recvs);
-    ep->rx_digest = pair_digest(op, recvs, sends);
+    ep->tx_digest = op_pair_digest(op->r.digest, sends, recvs);
+    ep->rx_digest = op_pair_digest(op->r.digest, recvs, sends);
 }
 
 static bool open_endpoint(struct engine *e, struct op *op, uint32_t i)

@@ -21,6 +21,9 @@ bool op_has_member(const struct op *op, uint64_t id); /* of its scope */
 void op_disagrees(struct engine *e, struct op *op, uint64_t peer);
 bool op_agrees(struct engine *e, struct op *op, const struct endpoint *ep,
                const struct frame *f, uint64_t peer);
+/* Rule D2c: sizes that only the two of a pair know are part of the digest
+ * between them. */
+uint64_t op_pair_digest(uint64_t digest, size_t there, size_t back);
 bool op_uses_link(const struct engine *e, const struct link *l,
                   const struct op **which);
 bool op_in_place(const struct op *op);

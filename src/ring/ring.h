@@ -248,10 +248,12 @@ void engine_wait_begins(struct engine *e);
  * happened, and the caller uses engine_launch(). */
 enum fast_status {
     FAST_WAITS,
-    FAST_DONE,    /* the result is complete and cached */
+    FAST_DONE,    /* the result is complete, and cached or confirmed */
     FAST_STRANGE, /* another frame or event has come: convert */
 };
 bool fast_start(struct engine *e, const struct op_request *r);
+/* Of these nobody keeps a copy: rule D9d. */
+bool fast_confirms(enum plan_coll coll);
 enum fast_status fast_poll(struct engine *e);
 /* Makes an operation of the fast one under way. NULL: out of memory. */
 struct op *fast_convert(struct engine *e);

@@ -802,11 +802,17 @@ an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\
 copies outlive their epoch (D7b)|ring/engine.c|s/^    op_drop_results(e);//
 fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/ \&\&/
 fast path beside operations (D9)|ring/fast_path.c|s/if (!q->able .. e->op_end > 0 .. r->members)/if (!q->able || r->members)/
-fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->cached) return false;/    if (!q->cached) q->cached = \&e->results[0];/
+fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->pairs .. !q->cached) return false;/    if (!q->pairs \&\& !q->cached) q->cached = \&e->results[0];/
 fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /
 fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
 fast path takes half a body (D9)|ring/fast_path.c|s/if (size < FRAME_SIZE + ep->recvs) continue;//
 fast path keeps no copy (D9)|ring/fast_path.c|s/if (q->size > 0) memcpy(q->cached->bytes, .*//
+fast pairs send DONE before all is here (D9d)|ring/fast_pairs.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
+fast pairs write into the vector (D21d)|ring/fast_pairs.c|s/q->own/((uint8_t *)q->r->recvbuf)/
+fast pairs that turn into one forget what they took (D9d)|ring/fast_pairs.c|s/    if (!q->holds) return;/    return;/
+fast pairs that turn into one lose the sum (D9d)|ring/fast_pairs.c|s/^        memcpy(op->r.recvbuf, q->own, .*/        (void)0;/
+fast pairs begin what is over (P1)|elastic/session_launch.c|s/if (fast_confirms(r->plan.coll) .. launch_is_over(s, r, &end))/if (false)/
+fast pairs compare 16 bytes (D9d)|ring/fast_pairs.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
 fast tree sends before its children (D9)|ring/fast_tree.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
 fast sum folded again over the result (D9)|ring/small_tree.c|s/if (!sum_is_sent(op)) {/{/
 fast blocks sent down before they are here (D9)|ring/small_tree.c|s/return s->missing == 0 .. (after == AFTER_CHILDREN .. s->has_result);/return after == AFTER_CHILDREN ? s->missing == 0 : s->has_result;/

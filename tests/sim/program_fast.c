@@ -85,7 +85,7 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
     uint32_t number;
     struct channel *channel;
     for (uint32_t i = 0; (channel = channel_at(p, i, &number)) != NULL; i++) {
-        uint64_t size = FRAME_SIZE + e->fast.sends;
+        uint64_t size = FRAME_SIZE + e->fast.eps[i].sends;
         if (e->fast.tree) size = UINT64_MAX; /* nothing is written yet */
         rewound |=
             channel->base > 0 && channel->base + size == channel->written;
@@ -100,6 +100,8 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
     c->fast_broadcast += o->spec.coll == COLL_BROADCAST;
     c->fast_barrier += o->spec.coll == COLL_BARRIER;
     c->fast_allgather += o->spec.coll == COLL_ALLGATHER;
+    c->fast_alltoall += o->spec.coll == COLL_ALLTOALLV;
+    c->fast_scatter += o->spec.coll == COLL_REDUCE_SCATTER;
     c->fast_in_place += o->spec.coll == COLL_ALLREDUCE && o->spec.in_place;
     c->fast_letters += s->options.letters;
     for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
@@ -124,7 +126,8 @@ static void look_at_refusal(const struct sim_proc *p)
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct channel *c = q->eps[i].conn->channel;
         uint64_t used = c->written - c->seen_read;
-        sim_coverage.fast_no_room += c->size - used < FRAME_SIZE + q->sends;
+        sim_coverage.fast_no_room +=
+            c->size - used < FRAME_SIZE + q->eps[i].sends;
     }
 }
 
@@ -158,6 +161,7 @@ static void look_at_frames(const struct sim_proc *p, enum fast_status state)
         size_t size = channel_ready(ep->conn->channel, &from);
         if (ep->body || size == 0 || q->tree) continue;
         const uint8_t *head = ep->recvs > 0 ? q->head : q->empty;
+        if (q->pairs) head = ep->head;
         c->fast_half_frame += size < FRAME_SIZE + ep->recvs;
         if (size < FRAME_SIZE || memcmp(from, head, FRAME_SIZE) == 0) continue;
         if (!frame_decode(from, &f)) continue;
@@ -165,7 +169,8 @@ static void look_at_frames(const struct sim_proc *p, enum fast_status state)
                     f.seq == q->frame.seq && f.epoch == q->frame.epoch;
         c->fast_met_control += f.type != FRAME_DATA;
         c->fast_met_other += f.type == FRAME_DATA && !same;
-        c->fast_met_argument += same && f.digest != q->frame.digest;
+        c->fast_met_argument +=
+            same && f.digest != (q->pairs ? ep->rx_digest : q->frame.digest);
         c->fast_met_flags += same && f.flags != q->frame.flags;
     }
     if (state != FAST_WAITS) return;
@@ -186,7 +191,8 @@ static void hide(struct sim_proc *p)
     struct channel *c;
     if (e->fast.tree) return;
     for (; (c = channel_at(p, f->count, &number)) != NULL; f->count++)
-        atomic_store(&c->own->written, c->written - FRAME_SIZE - e->fast.sends);
+        atomic_store(&c->own->written,
+                     c->written - FRAME_SIZE - e->fast.eps[f->count].sends);
 }
 
 /* True: something else may happen before it looks for the others' frames. */
@@ -206,13 +212,14 @@ static bool show(struct sim *s, struct sim_proc *p)
     return true;
 }
 
-/* In a tree it writes to a parent, or to all children. It may die when some
- * have their frames, and others not. */
+/* In a tree it writes to a parent, or to all children; of pairs it sends DONE.
+ * It may die when some have their frames, and others not. */
 static bool dies_amid(struct sim *s, struct sim_proc *p,
                       const uint64_t before[FAST_PARTNERS_MAX])
 {
     uint32_t written = fast_written(p->session->engine), number;
-    if (!p->session->engine->fast.tree || written == 0) return false;
+    const struct fast_path *q = &p->session->engine->fast;
+    if (!(q->tree || q->pairs) || written == 0) return false;
     if (!s->options.fast_stops || s->options.crash == 0 || s->healing ||
         sim_pick(s, DIES_AMID) > 0)
         return false;
@@ -239,9 +246,15 @@ static enum fast_status poll_fast(struct sim_proc *p,
         before[i] = c->written;
         heard[i] = q->eps[i].body != NULL;
     }
+    bool held = q->holds;
     enum fast_status state = fast_poll(e);
+    /* All have been heard, and the next turn has begun. */
+    bool all = q->pairs && (state == FAST_DONE || q->holds != held);
     for (uint32_t i = 0; channel_at(p, i, &number) != NULL; i++) {
-        if (q->eps[i].body && !heard[i]) witness_fast(p, q->eps[i].link->id);
+        const struct fast_endpoint *ep = &q->eps[i];
+        if ((ep->body || all) && !heard[i])
+            witness_fast(p, ep->link->id,
+                         q->pairs ? ep->rx_digest : q->frame.digest);
     }
     return state;
 }
@@ -280,6 +293,7 @@ static void count_done(const struct sim *s, const struct sim_proc *p,
     c->fast_at_once += f->polls == 0;
     c->fast_waited += f->polls > 0;
     c->fast_tree += p->session->engine->fast.tree;
+    c->fast_pairs += p->session->engine->fast.pairs;
     c->fast_closed_done += f->closed;
     c->fast_ended_done += f->ended;
     c->fast_evicted_done += f->evicted;
@@ -302,6 +316,9 @@ static void count_converted(const struct sim_proc *p, enum fast_status state)
     c->fast_converted++;
     c->fast_tree_converted +=
         p->session->engine->fast.tree && p->session->engine->fast.has_sent;
+    c->fast_pairs_converted += p->session->engine->fast.pairs;
+    c->fast_pairs_held +=
+        p->session->engine->fast.pairs && p->session->engine->fast.holds;
     c->fast_slept += f->slept;
     c->fast_closed += f->closed;
     c->fast_ended += f->ended;

@@ -508,7 +508,7 @@ static bool frame_came(void *user, struct conn *c)
     return !own->handler.end || own->handler.end(own->user, c);
 }
 
-void witness_fast(const struct sim_proc *p, uint64_t from)
+void witness_fast(const struct sim_proc *p, uint64_t from, uint64_t digest)
 {
     const struct frame *f = &p->session->engine->fast.frame;
     struct trace_name name = {.tag = f->tag, .seq = f->seq};
@@ -516,7 +516,7 @@ void witness_fast(const struct sim_proc *p, uint64_t from)
                       .process = p->uid,
                       .epoch = f->epoch,
                       .number = from,
-                      .digest = f->digest,
+                      .digest = digest,
                       .names = &name,
                       .name_count = 1};
     if (p->sim->witness) witness_tell(p->sim, &t);

@@ -80,6 +80,6 @@ void witness_parts(struct sim_proc *p); /* ... of partial all-reduces, too */
 void witness_stutters(const struct sim_proc *p, const struct conn *c,
                       const uint8_t *head);
 /* The fast path of a process has found the frame of that member. */
-void witness_fast(const struct sim_proc *p, uint64_t from);
+void witness_fast(const struct sim_proc *p, uint64_t from, uint64_t digest);
 
 #endif
