@@ -37,6 +37,31 @@ static void text_of(char *text, size_t room, const uint8_t *in, size_t size)
     text[size] = '\0';
 }
 
+/* As the coordinator of an open run, which revokes alice: it admits whom the
+ * token is for, while it holds, and whoever links members. */
+static void judge(const char *identity, enum token_fault fault)
+{
+    static char revoked[1][GRANT_NAME_MAX + 1] = {"alice"};
+    struct master_open run = {.on = true,
+                              .own.identity = "own",
+                              .links.identity = "links",
+                              .revoked = revoked,
+                              .revoked_count = 1};
+    struct token token;
+    uint8_t secret[SECURE_KEY_SIZE];
+    char text[240] = "";
+    memcpy(run.key, key, sizeof key);
+    memcpy(run.issuer, issuer, sizeof issuer);
+    bool links = strcmp(identity, "links") == 0;
+    bool found = open_find(&run, identity, secret) == SECURE_FINE;
+    bool good = open_judge(&run, identity, 2000, &token, text, sizeof text);
+    assert(!good || found);
+    assert(good || text[0] != '\0');
+    if (links) assert(good && token.grant.rights == GRANT_RELAY);
+    if (!links && fault != TOKEN_FINE) assert(!good);
+    if (good && !links) assert(strcmp(token.grant.name, "alice") != 0);
+}
+
 static void check(const char *identity, bool may_be_fine)
 {
     struct token token;
@@ -44,6 +69,7 @@ static void check(const char *identity, bool may_be_fine)
     char text[240];
     enum token_fault fault = token_open(identity, key, issuer, &token);
     assert(fault != TOKEN_FINE || may_be_fine);
+    judge(identity, fault);
     if (fault != TOKEN_FINE) {
         token_fault_text(fault, NULL, text, sizeof text);
         return;
