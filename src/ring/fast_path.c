@@ -151,7 +151,8 @@ static bool fits(struct engine *e, struct fast_path *q,
            own_fits(e, q, q->size);
 }
 
-bool fast_confirms(enum plan_coll coll)
+/* Of these nobody keeps a copy: rule D9d. */
+static bool confirms(enum plan_coll coll)
 {
     return coll == COLL_ALLTOALLV || coll == COLL_REDUCE_SCATTER;
 }
@@ -164,7 +165,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
     if (!q->able || e->op_end > 0 || r->members) return false;
     if (PCCL_BUGGIFY(fast_refused)) return false;
     if (r->quant.algorithm != QUANT_NONE) return false;
-    q->pairs = fast_confirms(coll);
+    q->pairs = confirms(coll);
     uint64_t size = r->plan.count;
     if (coll == COLL_BARRIER || coll == COLL_ALLTOALLV) size = 0;
     if (plan_coll_reduces(coll)) size *= r->plan.element;

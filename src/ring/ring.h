@@ -252,8 +252,6 @@ enum fast_status {
     FAST_STRANGE, /* another frame or event has come: convert */
 };
 bool fast_start(struct engine *e, const struct op_request *r);
-/* Of these nobody keeps a copy: rule D9d. */
-bool fast_confirms(enum plan_coll coll);
 enum fast_status fast_poll(struct engine *e);
 /* Makes an operation of the fast one under way. NULL: out of memory. */
 struct op *fast_convert(struct engine *e);

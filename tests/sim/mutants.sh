@@ -811,7 +811,6 @@ fast pairs send DONE before all is here (D9d)|ring/fast_pairs.c|s/    if (q->lef
 fast pairs write into the vector (D21d)|ring/fast_pairs.c|s/q->own/((uint8_t *)q->r->recvbuf)/
 fast pairs that turn into one forget what they took (D9d)|ring/fast_pairs.c|s/    if (!q->holds) return;/    return;/
 fast pairs that turn into one lose the sum (D9d)|ring/fast_pairs.c|s/^        memcpy(op->r.recvbuf, q->own, .*/        (void)0;/
-fast pairs begin what is over (P1)|elastic/session_launch.c|s/if (fast_confirms(r->plan.coll) .. launch_is_over(s, r, &end))/if (false)/
 fast pairs compare 16 bytes (D9d)|ring/fast_pairs.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
 fast tree sends before its children (D9)|ring/fast_tree.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
 fast sum folded again over the result (D9)|ring/small_tree.c|s/if (!sum_is_sent(op)) {/{/
