@@ -196,17 +196,22 @@ static void judge(struct model *m, struct listed *op, uint32_t survivors)
 }
 
 /* Rule V4a: a member of the scope waits in an update, an optimization or a
- * synchronization. */
+ * synchronization that is not decided. One that is tells nobody while the disk
+ * refuses its record (J1). */
 static void look_for_votes(struct model *m, struct group *g)
 {
     for (uint32_t k = 0; k < m->process_end; k++) {
         const struct process *p = m->processes[k];
         if (!is_live(p, g)) continue;
         uint32_t rank = find_id(&g->view, p->id);
-        bool waits = p->voted[UPDATE] || p->voted[OPTIMIZE] || p->undecided;
-        for (uint32_t i = 0; waits && i < g->op_count; i++)
-            g->ops[i].awaits |=
-                rank < g->view.count && g->ops[i].set >> rank & 1;
+        bool may = p->undecided && m->no_disk;
+        bool waits =
+            p->voted[UPDATE] || p->voted[OPTIMIZE] || (p->undecided && !may);
+        for (uint32_t i = 0; rank < g->view.count && i < g->op_count; i++) {
+            if (!(g->ops[i].set >> rank & 1)) continue;
+            g->ops[i].awaits |= waits;
+            g->ops[i].may_await |= may;
+        }
     }
 }
 
@@ -382,6 +387,7 @@ static uint32_t verdicts(struct model *m, const struct group *g,
         /* Only of a pair that is bad (R4c), of one circle of several (V6f). */
         sure |= n->state != UNREACHABLE && n->state != MISPLACED;
     }
+    if (op->may_await) mask |= 1u << USAGE;
     return sure ? mask : mask | 1u << (op->awaits ? USAGE : ABORT);
 }
 

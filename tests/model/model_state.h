@@ -254,7 +254,8 @@ struct listed {
     uint32_t lists[4]; /* by state: who said so last */
     uint32_t asked, replied, donors, relayed, judged;
     bool doubt, commit, donating, donated;
-    bool awaits; /* a member of the scope that waits in a vote */
+    bool awaits;    /* a member of the scope that waits in a vote */
+    bool may_await; /* ... or waits for the end of a synchronization */
     uint8_t verdict;
     uint64_t donor, hash;
 };

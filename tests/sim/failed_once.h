@@ -84,6 +84,7 @@ static const struct {
     {"masters", 12000806},  /* H6: two contents are received in one call */
     {"averages", 12000225}, /* A1: nobody is left, and somebody calls anew */
     {"grid", 9000122},      /* R4d: an operation is the first to see a split */
+    {"fast", 14140162},     /* V4a: a decided synchronization, in the model */
     {NULL, 14001292},       /* N11a: a relay whose other address is wrong */
     {NULL, 14011907}, /* A4: a round evicts, after a loss in the average */
 };
