@@ -34,7 +34,10 @@ struct algorithm {
     bool is_long;      /* sends after the operations that are not long */
     bool widens;       /* between hosts it uses all connections of a link */
     bool whole_bodies; /* a received body is not reduced part by part */
-    bool is_fast;      /* the fast path sends the same frames (rule D9) */
+    /* In a grid a member tells all partners of its launch at once, and not
+     * those of other rows with its data (rules D20c, D22b). */
+    bool tells_launch;
+    bool is_fast; /* the fast path sends the same frames (rule D9) */
 
     /* The plan. shape() sets segments, root and `done` of a plan. For the other
      * functions see plan.h; *x is preset to an empty transfer that depends on
@@ -97,6 +100,7 @@ extern const struct algorithm local_algorithm, allreduce_flat,
     allreduce_single_copy, allreduce_ring, allreduce_ring_codes,
     broadcast_linear, broadcast_confirmed, broadcast_chain, allgather_linear,
     allgather_ring, alltoallv_pairwise, spread_single_copy, small_grid,
-    small_tree, reduce_scatter_direct, reduce_scatter_single_copy;
+    allreduce_grid, small_tree, reduce_scatter_direct,
+    reduce_scatter_single_copy;
 
 #endif

@@ -25,8 +25,8 @@ uint32_t plan_wrap(const struct plan *p, uint32_t from, uint32_t back)
 
 static uint64_t chunk_first(const struct plan *p, uint32_t chunk)
 {
-    uint64_t base = p->r.count / p->r.world;
-    uint64_t rest = p->r.count % p->r.world;
+    uint64_t base = p->r.count / p->chunks;
+    uint64_t rest = p->r.count % p->chunks;
     return base * chunk + (chunk < rest ? chunk : rest);
 }
 

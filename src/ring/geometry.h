@@ -12,7 +12,8 @@ uint32_t plan_at(const struct plan *p, uint32_t position);
 /* The position of a rank. */
 uint32_t plan_position(const struct plan *p, uint32_t rank);
 
-/* Chunk i of the vector belongs to rank i; no chunk is larger than chunk 0. */
+/* No chunk of the vector is larger than chunk 0. Chunk i belongs to rank i, but
+ * for those of a grid (rule D22). */
 uint64_t plan_chunk_size(const struct plan *p, uint32_t chunk); /* bytes */
 /* Byte of the vector that is the first of the result here. */
 uint64_t plan_result_first(const struct plan *p);

@@ -321,7 +321,8 @@ static bool waits_to_be_asked(const struct op *op, const struct endpoint *ep)
 {
     struct plan_xfer x;
     if (op->plan.done == DONE_GRID)
-        return ep->sends > 0 && !op_may_send(op, ep, 0, &x);
+        return !op->plan.algorithm->tells_launch && ep->sends > 0 &&
+               !op_may_send(op, ep, 0, &x);
     if (op->plan.done != DONE_TREE || ep->recvs == 0) return false;
     if (plan_is_parent(&op->plan, ep->rank))
         return ep->sends > 0 && !op_may_send(op, ep, 0, &x);

@@ -2,8 +2,8 @@
  * chunk and adds the parts of the other members, one partner after the other
  * (rule D3).
  *
- * A piece is a numbered segment of the vector. There are world * segments of
- * them, those of chunk 0 first. Rank i owns chunk i. Pure. */
+ * A piece is a numbered segment of the vector. There are chunks * segments of
+ * them, those of chunk 0 first. Pure. */
 #ifndef PCCL_PIECES_H
 #define PCCL_PIECES_H
 
@@ -11,7 +11,7 @@
 
 static inline uint32_t pieces_count(const struct plan *p)
 {
-    return p->r.world * p->segments;
+    return p->chunks * p->segments;
 }
 
 void pieces_place(const struct plan *p, uint32_t piece, struct plan_xfer *x);

@@ -16,6 +16,7 @@ void plan_init(struct plan *p, const struct plan_request *request)
         p->r.spare = 0;
     }
     p->root = p->r.root;
+    p->chunks = p->r.world;
     p->segments = 1;
     uint32_t beside = p->r.one_host ? p->r.world : 1;
     p->uncached = !p->r.codes && plan_vector_size(p) * beside >= p->r.cached;

@@ -103,6 +103,7 @@ struct plan {
     struct grid_node grid; /* of the algorithm `grid` */
     uint32_t position;     /* of this rank in the ring, */
     uint32_t prev, next;   /* ... and the ranks beside it */
+    uint32_t chunks;       /* of the vector, each with an owner */
     uint32_t segments;     /* per chunk or block */
     uint64_t segment;      /* bytes */
     bool uncached;         /* no cache holds the vectors of a host */

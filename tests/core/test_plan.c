@@ -496,7 +496,7 @@ static void test_far(void **state)
                              .world = 5,
                              .rank = 2,
                              .mesh = true,
-                             .count = 256 * 1024 / 4,
+                             .count = 1024 * 1024 / 4,
                              .element = 4};
     struct plan p;
     plan_init(&p, &r);

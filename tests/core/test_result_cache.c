@@ -117,7 +117,7 @@ static bool direct;
 static struct op *launch_ring(uint32_t i, uint64_t tag, const uint64_t *scope,
                               uint32_t scope_size)
 {
-    enum { COUNT = 40960 };
+    enum { COUNT = 160 * 1024 };
     static uint64_t much[2][WORLD][COUNT];
     struct op_request r = {.tag = tag,
                            .dtype = DTYPE_U64,

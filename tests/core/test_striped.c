@@ -270,6 +270,7 @@ static int setup(void **state)
             return 1;
         engines[i]->links.self = ids[i];
         engines[i]->links.fill_size = 8;
+        if (!engine_force(engines[i], "ring")) return 1;
     }
     install();
     link_all();

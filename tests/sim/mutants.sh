@@ -705,6 +705,14 @@ DONE to other rows before that of the row (D20)|ring/op_done.c|s/ep->sends > 0 \
 a request for DONE ends at its receiver (D20)|ring/op_receive.c|s/ || op->plan.done == DONE_GRID;/;/
 input of a grid is not kept (D20)|ring/small_grid.c|s/memcpy(s->slots + op->plan.grid.column \* size, op->r.recvbuf, size);/(void)0;/
 blocks of a grid in the order of the ring (D20)|ring/small_grid.c|s/plan_at(p, i) \* size/i * size/
+a sum that lacks one of its row (D22)|ring/allreduce_grid.c|s/ \&\& --s->parts.in_band. == 0/ \&\& --s->parts[in_band] < 2/
+a result that lacks a row (D22)|ring/allreduce_grid.c|s/if (s->sums.segment. > 0 || /if (/
+sums of a row sent before its parts (D22)|ring/allreduce_grid.c|s/x->after = piece - .*;/if (kind == KIND_SUM) return; &/
+results sent before all rows (D22)|ring/allreduce_grid.c|s/if (kind == KIND_RESULT) x->after += band_pieces(p);//
+launches are not told at once (D22)|ring/allreduce_grid.c|s/    .tells_launch = true,//
+an average is not divided (D22)|ring/allreduce_grid.c|s/i + 1 == g->rows ? TURN_LAST : 0/0/
+input of medium vectors is not kept (D22)|ring/allreduce_grid.c|s/^    pieces_save(op, .*piece);//
+parts from the first member of the row on (D22)|ring/allreduce_grid.c|s/part_slot(op, (g->column + i) % g->size, k)/part_slot(op, i - (i <= g->column), k)/
 no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
 result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recvbuf, fold_size(op));/(void)0;/
 a term that is taken is claimed (H13)|master/replicas_collect.c|s/ || msg->resume.term == k->claim//

@@ -42,9 +42,9 @@ need() # PATTERN FILE
 case $case in
 ring)
     # The byte counts of the links show a ring through all four peers.
-    run "$source/quick.wan" reduce --load 1M --repeat 2
+    run "$source/quick.wan" reduce --load 2M --repeat 2
     need '"phase":"before","peers":4' out
-    need '"mark":"before 1M",.*"ring":\[1,2,3,4\]' log ;;
+    need '"mark":"before 2M",.*"ring":\[1,2,3,4\]' log ;;
 many)
     run "$source/quick.wan" reduce --load 64Kx16,8Kx1x4 --repeat 2 --pool 4
     need '"concurrent":16,"row":1,"pool":4' out
@@ -60,10 +60,10 @@ firewall)
     (cat "$source/quick.wan"
      echo 'path * -> 2 wall'
      echo 'path 1 <-> 3 block') >"$dir/firewall.wan"
-    run "$dir/firewall.wan" reduce --load 1M --repeat 2 --optimize
+    run "$dir/firewall.wan" reduce --load 2M --repeat 2 --optimize
     need '"phase":"after","peers":4' out
     need '"optimize":0' out
-    need '"mark":"before 1M",.*"ring":\[1,[24],.*\]' log
+    need '"mark":"before 2M",.*"ring":\[1,[24],.*\]' log
     need '"mark":"after 1M",.*"ring":\[1,[24],.*\]' log ;;
 stranded)
     # Peer 1 reaches the master alone, so there is no ring; every peer gets the
@@ -79,7 +79,7 @@ relayed)
     # Nobody can connect to 2, 3 and 4: 1 relays.
     (cat "$source/quick.wan"
      echo 'path * -> 2,3,4 wall') >"$dir/walls.wan"
-    run "$dir/walls.wan" reduce --load 1M --repeat 2 --relay
+    run "$dir/walls.wan" reduce --load 2M --repeat 2 --relay
     need '"phase":"before","peers":4' out
     need 'relays between' master
     # Peer 1 may leave before the others.
@@ -91,7 +91,7 @@ coordinator)
     options='-v --relay'
     (cat "$source/quick.wan"
      echo 'path * -> 1,2,3,4 wall') >"$dir/walls.wan"
-    run "$dir/walls.wan" reduce --load 1M --repeat 2
+    run "$dir/walls.wan" reduce --load 2M --repeat 2
     need '"phase":"before","peers":4' out
     need 'are linked over this coordinator' master
     run "$dir/walls.wan" messages --lose 2
