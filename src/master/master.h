@@ -33,6 +33,7 @@
 #include "memory.h"
 #include "note.h"
 #include "offers.h"
+#include "round_table.h"
 #include "step_samples.h"
 #include "succession.h"
 #include "peer_tally.h"
@@ -60,7 +61,6 @@ enum {
 
 #define MASTER_NO_LINK UINT32_MAX
 #define MASTER_NO_PLACE UINT32_MAX
-#define MASTER_NO_OP UINT32_MAX
 
 enum master_peer_state {
     PEER_FREE,
@@ -170,50 +170,6 @@ enum group_phase {
     GROUP_PROBING, /* members measure edges (rules O2..O5) */
     GROUP_SOLVING, /* a ring is being searched */
     GROUP_PHASE_COUNT,
-};
-
-struct master_op {
-    struct wire_op op;
-    uint32_t scope;     /* number in the table */
-    uint32_t next;      /* of the scope, or MASTER_NO_OP */
-    uint32_t same_head; /* with the same hash: number plus 1; 0: none */
-    uint32_t complete, running, returned;
-    uint32_t lister; /* the last link that listed it */
-    uint32_t donor;  /* link, or MASTER_NO_LINK */
-    uint8_t forced;  /* op_verdict */
-    bool commit;
-    bool doubt;   /* a survivor did not list it */
-    bool relayed; /* the donated result was sent, or none is needed */
-};
-
-struct master_scope {
-    uint64_t number; /* 0: the whole view */
-    uint32_t survivors;
-    uint32_t first, last; /* operations, or MASTER_NO_OP */
-};
-
-/* A member lists an operation. */
-struct master_listing {
-    uint64_t tag;
-    uint32_t op, rank;
-};
-/* The operations of a round and their scopes; it grows as members list them. */
-struct master_table {
-    uint32_t world, words; /* ranks of the view that ends; 64 to a word */
-    uint32_t op_count, op_room, scope_count, scope_room;
-    struct master_op *ops;
-    struct master_scope *scopes; /* the first one is the whole view */
-    uint64_t *bits;              /* the ranks of each scope: `words` words */
-    uint32_t *heads;             /* hash of the operations, twice op_room */
-    uint32_t listing_count, listing_room;
-    struct master_listing *listings;
-};
-
-/* A set of members in a message. */
-struct master_set {
-    uint64_t number; /* scope.h */
-    uint32_t live;
-    uint64_t bits[PEERS_MAX / 64]; /* by rank */
 };
 
 /* A complaint: the verdict that it asks for, and the ranks it is true of. */
