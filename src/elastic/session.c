@@ -362,6 +362,8 @@ static void report_blocked(struct session *s)
         .type = WIRE_BLOCKED, .epoch = s->view->epoch, .ops = pairs};
     if (s->state != SESSION_MEMBER) return;
     msg.op_count = engine_blocked(s->engine, pairs);
+    if (!links_is_frozen(s->links))
+        msg.op_count = session_kept(s, pairs, msg.op_count, true);
     if (msg.op_count > 0) session_send(s, &msg);
 }
 

@@ -21,7 +21,8 @@ static struct op *finished_op(struct session *s, const struct op_request *r,
     if (end->has_verdict) session_take_verdict(s, r);
     op_set_loss(op, loss);
     engine_finish(s->engine, op, end->result);
-    if (loss > 0) engine_ended(s->engine, r->tag, s->notified.losses[0].epoch);
+    if (loss > 0) engine_lost(s->engine, r->tag, s->notified.losses[0].epoch);
+    if (!end->has_verdict && !r->members) session_forget_kept(s, r->tag);
     return op;
 }
 
@@ -68,11 +69,12 @@ int session_launch(struct session *s, const struct op_request *r,
     if (!r->members && view_epoch != 0 && view_epoch != s->notified.epoch)
         return pcclRankConnectionLost;
     struct launch_end end;
-    engine_used(s->engine, r->tag);
-    if (launch_is_over(s, r, &end))
+    bool over = launch_is_over(s, r, &end);
+    if (over)
         *out = finished_op(s, r, &end);
     else
         *out = engine_launch(s->engine, r, links_is_frozen(s->links));
+    if (*out && !over) engine_used(s->engine, r->tag);
     if (*out) op_set_told(*out, s->notified.epoch);
     if (*out && op_phase(*out) == PHASE_QUEUED) session_queue_verdict(s, *out);
     return *out ? pcclSuccess : pcclInternalError;
@@ -120,5 +122,6 @@ int session_take(struct session *s, struct op *op, uint32_t *contributors,
     /* Rule T2: this result notifies the program, up to the loss that the
      * operation met and no further. */
     if (out.loss > 0) notified_advance(&s->notified, out.loss, s->id);
+    if (out.loss > 0) session_loss_told(s, out.loss);
     return out.result;
 }

@@ -24,10 +24,17 @@ int session_forced(enum op_verdict verdict)
     case VERDICT_COMMIT: /* of a result that no donor has delivered: F8 */
         return pcclInternalError;
     case VERDICT_ABORT:
+    case VERDICT_SETTLED:
     case VERDICT_COUNT:
         break;
     }
     return pcclSuccess;
+}
+
+bool session_is_kept(enum op_verdict verdict)
+{
+    return verdict == VERDICT_INVALID || verdict == VERDICT_USAGE ||
+           verdict == VERDICT_UNREACHABLE || verdict == VERDICT_FAILED;
 }
 
 /* The oldest pending verdict for the tag in the scope, of those that are in
@@ -71,9 +78,54 @@ bool session_meets_verdict(const struct session *s, const struct op_request *r,
     return true;
 }
 
+static struct wire_op name_of(const struct pending_abort *a)
+{
+    return (struct wire_op){
+        .scope = a->scope, .tag = a->tag, .seq = a->epoch, .state = OP_KEPT};
+}
+
 void session_take_verdict(struct session *s, const struct op_request *r)
 {
-    drop_pending_abort(s, find_for(s, r));
+    uint32_t i = find_for(s, r);
+    const struct pending_abort *a = &s->pending_aborts[i];
+    const struct wire_op name = name_of(a);
+    if (!a->any_scope) engine_ended(s->engine, a->scope, a->tag, a->epoch);
+    if (a->settled) engine_settle(s->engine, &name);
+    drop_pending_abort(s, i);
+}
+
+void session_forget_kept(struct session *s, uint64_t tag)
+{
+    for (uint32_t i = s->pending_abort_count; i-- > 0;) {
+        const struct pending_abort *a = &s->pending_aborts[i];
+        if (a->tag == tag && a->scope != 0 && !a->fresh && !a->any_scope)
+            drop_pending_abort(s, i);
+    }
+}
+
+void session_loss_told(struct session *s, uint32_t loss)
+{
+    for (uint32_t i = s->pending_abort_count; i-- > 0;) {
+        const struct pending_abort *a = &s->pending_aborts[i];
+        if (a->scope == 0 && a->loss <= loss && !a->fresh && !a->any_scope)
+            drop_pending_abort(s, i);
+    }
+}
+
+uint32_t session_kept(const struct session *s, struct wire_op *ops,
+                      uint32_t count, bool pairs)
+{
+    uint32_t each = pairs ? 2 : 1;
+    for (uint32_t i = 0; i < s->pending_abort_count; i++) {
+        const struct pending_abort *a = &s->pending_aborts[i];
+        const struct op *op = engine_find(s->engine, a->tag);
+        bool runs = op && op_is_active(op) && op_name(op).scope != a->scope;
+        if (a->fresh || a->any_scope || !runs) continue;
+        if (count + each > WIRE_OPS_MAX) break;
+        if (pairs) ops[count++] = op_name(op);
+        ops[count++] = name_of(a);
+    }
+    return count;
 }
 
 /* Rule F6. Of CROSSED: session_drop_crossed(), at INSTALL. */
@@ -118,12 +170,11 @@ static void add_pending_abort(struct session *s, const struct wire_op *v)
  * launch, or ends the vote that this peer is in instead. */
 static void keep_verdict(struct session *s, const struct wire_op *v)
 {
-    int result = session_forced((enum op_verdict)v->state);
     struct op *op = engine_find(s->engine, v->tag);
-    if (v->state == VERDICT_COMMIT || result == pcclSuccess) return;
-    if (v->state == VERDICT_MISPLACED) return; /* rule V6f */
-    bool queued = op && op_phase(op) == PHASE_QUEUED &&
-                  op_name(op).scope == v->scope && v->state != VERDICT_CROSSED;
+    bool kept = session_is_kept((enum op_verdict)v->state);
+    if (!kept && v->state != VERDICT_CROSSED) return; /* MISPLACED: rule V6f */
+    bool queued = kept && op && op_phase(op) == PHASE_QUEUED &&
+                  op_name(op).scope == v->scope;
     s->refuses |= v->state == VERDICT_USAGE;
     if (queued)
         op_set_verdict(op, (enum op_verdict)v->state);
@@ -149,6 +200,17 @@ const char *session_dispute(const struct session *s, const struct wire_op *name)
     return same ? s->dispute : NULL;
 }
 
+/* Rule V6g. */
+static void settle(struct session *s, const struct wire_op *v)
+{
+    engine_settle(s->engine, v);
+    for (uint32_t i = 0; i < s->pending_abort_count; i++) {
+        struct pending_abort *a = &s->pending_aborts[i];
+        const struct wire_op name = name_of(a);
+        a->settled |= !a->fresh && !a->any_scope && wire_same_op(&name, v);
+    }
+}
+
 /* The INSTALL of the same round follows. */
 void session_on_verdict(struct session *s, const struct wire_msg *msg)
 {
@@ -163,6 +225,10 @@ void session_on_verdict(struct session *s, const struct wire_msg *msg)
         const struct wire_op *v = &msg->ops[i];
         struct op *op = engine_find(s->engine, v->tag);
         struct wire_op name = {0};
+        if (v->state == VERDICT_SETTLED) {
+            settle(s, v);
+            continue;
+        }
         if (op && op_is_active(op)) name = op_name(op);
         if (op && op_is_active(op) && wire_same_op(&name, v))
             op_set_verdict(op, (enum op_verdict)v->state);
@@ -187,6 +253,7 @@ bool session_drop_crossed(struct session *s, uint64_t tag)
 void session_call_over(struct session *s)
 {
     s->pending_abort_count = 0;
+    engine_forget_ended(s->engine);
 }
 
 /* Rule F6. */
@@ -202,6 +269,15 @@ static void refuse_call(struct session *s)
     session_sync_refuse(s);
 }
 
+/* Rule V6g: who has had its error of a circle, and who has one of it. */
+void session_begin_verdicts(struct session *s)
+{
+    uint64_t tag;
+    while (engine_settled(s->engine, &tag)) (void)session_drop_crossed(s, tag);
+    for (uint32_t i = s->pending_abort_count; i-- > 0;)
+        if (s->pending_aborts[i].settled) drop_pending_abort(s, i);
+}
+
 /* Rules V6e, F6. */
 void session_end_verdicts(struct session *s)
 {
@@ -210,6 +286,7 @@ void session_end_verdicts(struct session *s)
         struct pending_abort *a = &s->pending_aborts[i];
         if (!a->fresh) continue;
         a->fresh = false;
+        a->epoch = s->view->epoch;
         if (a->verdict != VERDICT_CROSSED) continue;
         a->any_scope = true;
         (void)session_drop_crossed(s, a->tag);

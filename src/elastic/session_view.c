@@ -19,6 +19,10 @@ static void send_list(struct session *s, struct wire_msg *msg)
         session_gone(s, "out of memory for the list of operations");
         return;
     }
+    if (msg->type == WIRE_FLUSHED) {
+        engine_list_ended(s->engine, msg, ops);
+        msg->op_count = session_kept(s, ops, msg->op_count, false);
+    }
     session_send(s, msg);
     engine_listed(s->engine, msg);
 }
@@ -306,6 +310,8 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
         verdict = VERDICT_CROSSED;
     int result = session_forced(verdict);
     if (result != pcclSuccess) {
+        if (session_is_kept(verdict))
+            engine_ended(e, op_name(op).scope, op_name(op).tag, s->view->epoch);
         engine_finish(e, op, result);
         return false;
     }
@@ -319,7 +325,7 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
     bool resized = whole && s->view->size != s->next->size;
     if (!lost && !resized && ring) return true;
     op_set_loss(op, whole && lost ? loss : 0);
-    if (whole && lost) engine_ended(e, op_name(op).tag, s->view->epoch);
+    if (whole && lost) engine_lost(e, op_name(op).tag, s->view->epoch);
     engine_finish(e, op,
                   lost ? pcclRankConnectionLost : pcclRankConnectionFailed);
     return false;
@@ -397,6 +403,7 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
         loss = s->notified.loss_first + s->notified.loss_count - 1;
     }
     bool again[OPS_MAX] = {false};
+    session_begin_verdicts(s);
     for (uint32_t i = 0; i < engine_op_end(s->engine); i++) {
         struct op *op = engine_op(s->engine, i);
         if (op && !op_is_done(op)) again[i] = judge(s, op, loss);

@@ -37,14 +37,16 @@ static bool replace(struct master_group *g, uint32_t rank,
     return true;
 }
 
-/* One member lacks the operation that another one runs, or any operation of
- * that tag that met a loss of a later epoch than its program knows (V6f). */
+/* One member lacks the operation that another one runs, or has ended with an
+ * error (V6g), or any operation of that tag that met a loss of a later epoch
+ * than its program knows (V6f). */
 static bool is_meant(const struct wire_op *runs, const struct wire_op *lacks)
 {
-    bool ended = runs->state == OP_RETURNED;
-    if (ended != (lacks->state == OP_RETURNED)) return false;
-    return ended ? runs->tag == lacks->tag && runs->seq > lacks->seq
-                 : wire_same_op(runs, lacks);
+    bool lost = runs->state == OP_RETURNED, ended = runs->state == OP_ENDED;
+    if (lost != (lacks->state == OP_RETURNED)) return false;
+    if (ended != (lacks->state == OP_KEPT)) return false;
+    return lost ? runs->tag == lacks->tag && runs->seq > lacks->seq
+                : wire_same_op(runs, lacks);
 }
 
 /* Whether the fact number `first` is in a circle; then `from` of each of them

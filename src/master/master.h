@@ -480,7 +480,8 @@ void round_ops_judge(struct master *m, uint32_t group);
 void round_ops_refuse(struct master *m, uint32_t group);
 bool round_ops_has_rank(const struct master_table *t, uint32_t scope,
                         uint32_t rank);
-/* crossed.c: the verdict of the operations that wait for each other (V6b). */
+/* crossed.c: the verdict of the operations that wait for each other (V6b,
+ * V6g). */
 void crossed_judge(struct master_table *t);
 /* The set number k of a message: its members as bits over the ranks, and the
  * number that they give. False: it cannot be a scope of the sender. */

@@ -26,6 +26,7 @@ void round_ops_clear(struct master_group *g)
     free(g->table.bits);
     free(g->table.heads);
     free(g->table.listings);
+    free(g->table.past);
     g->table = (struct master_table){0};
 }
 
@@ -197,6 +198,21 @@ static bool make_room_for_listing(struct master_table *t)
     return true;
 }
 
+/* Rule V6g. */
+static const char *list_past(struct master_table *t, uint32_t rank,
+                             const struct wire_op *w)
+{
+    if (t->past_count == t->past_room) {
+        uint32_t room = 2 * t->past_room + 16;
+        struct master_past *all = realloc(t->past, room * sizeof *all);
+        if (!all) return "the coordinator is out of memory";
+        t->past = all;
+        t->past_room = room;
+    }
+    t->past[t->past_count++] = (struct master_past){.op = *w, .rank = rank};
+    return NULL;
+}
+
 /* One operation of a member's list. NULL: it can be. */
 static const char *list_op(struct master_table *t, uint32_t link, uint32_t rank,
                            const struct wire_op *w, uint32_t scope)
@@ -234,7 +250,10 @@ const char *round_ops_list(struct master *m, uint32_t link,
     for (uint32_t i = 0; i < msg->op_count && !wrong; i++) {
         const struct wire_op *w = &msg->ops[i];
         uint32_t scope = scope_of(t, scopes, msg->set_count, w->scope);
-        wrong = list_op(t, link, m->peers[link].rank, w, scope);
+        uint32_t rank = m->peers[link].rank;
+        wrong = w->state == OP_ENDED || w->state == OP_KEPT
+                    ? list_past(t, rank, w)
+                    : list_op(t, link, rank, w, scope);
     }
     return wrong;
 }
@@ -496,6 +515,32 @@ void round_ops_refuse(struct master *m, uint32_t group)
     }
 }
 
+/* Into m->ops. Returns their number, 0 once they have been sent. */
+static uint32_t add_verdict(struct master *m, uint32_t group, uint32_t scope,
+                            uint32_t count, const struct wire_op *op,
+                            uint8_t verdict)
+{
+    m->ops[count] = *op;
+    m->ops[count++].state = verdict;
+    if (count < WIRE_OPS_MAX && !PCCL_BUGGIFY(questions_few)) return count;
+    send_ops(m, group, scope, WIRE_VERDICT, count);
+    return 0;
+}
+
+/* Rule V6g: to the scopes of a circle, what its members had ended before. */
+static uint32_t add_settled(struct master *m, uint32_t group, uint32_t scope,
+                            uint32_t count, uint64_t tag)
+{
+    const struct master_table *t = &m->groups[group].table;
+    for (uint32_t i = 0; i < t->past_count; i++) {
+        const struct master_past *e = &t->past[i];
+        if (e->settled && e->op.tag == tag)
+            count =
+                add_verdict(m, group, scope, count, &e->op, VERDICT_SETTLED);
+    }
+    return count;
+}
+
 /* A commit precedes a complaint about the same operation: a member may have
  * returned it (F4). */
 void round_ops_send_verdicts(struct master *m, uint32_t group)
@@ -511,11 +556,9 @@ void round_ops_send_verdicts(struct master *m, uint32_t group)
             const struct master_op *op = &t->ops[i];
             uint8_t verdict = op->commit ? VERDICT_COMMIT : op->forced;
             if (verdict == VERDICT_ABORT) continue;
-            m->ops[count] = op->op;
-            m->ops[count++].state = verdict;
-            if (count < WIRE_OPS_MAX && !PCCL_BUGGIFY(questions_few)) continue;
-            send_ops(m, group, s, WIRE_VERDICT, count);
-            count = 0;
+            count = add_verdict(m, group, s, count, &op->op, verdict);
+            if (verdict == VERDICT_CROSSED)
+                count = add_settled(m, group, s, count, op->op.tag);
         }
         send_ops(m, group, s, WIRE_VERDICT, count);
     }

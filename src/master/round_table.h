@@ -32,6 +32,14 @@ struct master_listing {
     uint64_t tag;
     uint32_t op, rank;
 };
+/* ... or one that ended with an error, before (rule V6g). */
+struct master_past {
+    struct wire_op op; /* state: OP_ENDED, OP_KEPT */
+    uint32_t rank;
+    uint32_t first; /* with the same name */
+    bool settled;   /* the first one: the operation is in a circle */
+};
+
 /* It grows as members list them. */
 struct master_table {
     uint32_t world, words; /* ranks of the view that ends; 64 to a word */
@@ -42,6 +50,8 @@ struct master_table {
     uint32_t *heads;             /* hash of the operations, twice op_room */
     uint32_t listing_count, listing_room;
     struct master_listing *listings;
+    uint32_t past_count, past_room;
+    struct master_past *past;
 };
 
 /* A set of members in a message. */

@@ -7,19 +7,34 @@
  * the launch did not tell (rule D2c), late. */
 #include "op.h"
 
-/* Frames of the operation that cannot be launched came from several members. */
-static bool has_pair(const struct wire_op *pairs, uint32_t count,
-                     const struct wire_op *lacks)
+#include <string.h>
+
+/* Once: frames of what cannot be launched may have come from several
+ * members. */
+static uint32_t add_pair(struct wire_op *pairs, uint32_t count,
+                         const struct wire_op *use, const struct wire_op *lacks)
 {
-    for (uint32_t i = 1; i < count; i += 2) {
-        if (wire_same_op(&pairs[i], lacks)) return true;
-    }
-    return false;
+    for (uint32_t i = 0; i + 1 < count; i += 2)
+        if (wire_same_op(&pairs[i], use) && pairs[i].state == use->state &&
+            wire_same_op(&pairs[i + 1], lacks))
+            return count;
+    if (count + 2 > WIRE_OPS_MAX) return count;
+    pairs[count++] = *use;
+    pairs[count++] = *lacks;
+    return count;
 }
 
-void engine_ended(struct engine *e, uint64_t tag, uint32_t epoch)
+void engine_lost(struct engine *e, uint64_t tag, uint32_t epoch)
 {
-    e->ended[e->ended_last++ % ENDED_MAX] = (struct ended_tag){tag, epoch};
+    e->ended[e->ended_last++ % ENDED_MAX] =
+        (struct ended_tag){.tag = tag, .epoch = epoch, .lost = true};
+}
+
+void engine_ended(struct engine *e, uint64_t scope, uint64_t tag,
+                  uint32_t epoch)
+{
+    e->ended[e->ended_last++ % ENDED_MAX] =
+        (struct ended_tag){.scope = scope, .tag = tag, .epoch = epoch};
 }
 
 void engine_used(struct engine *e, uint64_t tag)
@@ -28,39 +43,79 @@ void engine_used(struct engine *e, uint64_t tag)
         if (e->ended[i].tag == tag) e->ended[i].epoch = 0;
 }
 
+void engine_forget_ended(struct engine *e)
+{
+    e->ended_last = 0;
+    memset(e->ended, 0, sizeof e->ended);
+}
+
+static struct wire_op name_of(const struct ended_tag *t)
+{
+    return (struct wire_op){.scope = t->scope,
+                            .tag = t->tag,
+                            .seq = t->epoch,
+                            .state = t->lost ? OP_RETURNED : OP_ENDED};
+}
+
+void engine_list_ended(const struct engine *e, struct wire_msg *msg,
+                       struct wire_op *ops)
+{
+    for (uint32_t i = 0; i < ENDED_MAX && msg->op_count < OPS_MAX; i++)
+        if (e->ended[i].epoch > 0 && !e->ended[i].lost)
+            ops[msg->op_count++] = name_of(&e->ended[i]);
+}
+
+void engine_settle(struct engine *e, const struct wire_op *name)
+{
+    for (uint32_t i = 0; i < ENDED_MAX; i++) {
+        struct ended_tag *t = &e->ended[i];
+        const struct wire_op own = name_of(t);
+        t->settled |= !t->lost && wire_same_op(&own, name);
+    }
+}
+
+bool engine_settled(struct engine *e, uint64_t *tag)
+{
+    for (uint32_t i = 0; i < ENDED_MAX; i++) {
+        if (!e->ended[i].settled) continue;
+        *tag = e->ended[i].tag;
+        e->ended[i] = (struct ended_tag){0};
+        return true;
+    }
+    return false;
+}
+
 void op_set_told(struct op *op, uint32_t epoch)
 {
     op->told = epoch;
 }
 
-/* What the tag is used for here, or was with a loss (rule V6f). */
-static bool use_of(struct engine *e, const struct frame *f, struct wire_op *use)
+/* What the tag is used for here, or what has ended with an error (V6f, V6g). */
+static uint32_t add_uses(struct engine *e, const struct frame *f,
+                         struct wire_op *pairs, uint32_t count)
 {
+    const struct wire_op lacks = {
+        .scope = f->scope, .tag = f->tag, .seq = f->seq};
     const struct op *op = engine_find(e, f->tag);
-    if (op) *use = op_name(op);
-    if (op) return op_is_active(op) && op->scope_number != f->scope;
-    for (uint32_t i = 0; i < ENDED_MAX; i++) {
-        if (e->ended[i].tag != f->tag || e->ended[i].epoch == 0) continue;
-        *use = (struct wire_op){
-            .tag = f->tag, .seq = e->ended[i].epoch, .state = OP_RETURNED};
-        return f->scope != 0;
+    if (op) {
+        const struct wire_op use = op_name(op);
+        bool blocks = op_is_active(op) && op->scope_number != f->scope;
+        return blocks ? add_pair(pairs, count, &use, &lacks) : count;
     }
-    return false;
+    for (uint32_t i = 0; i < ENDED_MAX; i++) {
+        const struct ended_tag *t = &e->ended[i];
+        const struct wire_op use = name_of(t);
+        if (t->epoch > 0 && t->tag == f->tag && t->scope != f->scope)
+            count = add_pair(pairs, count, &use, &lacks);
+    }
+    return count;
 }
 
 static uint32_t add_blocked(struct engine *e, const struct link *l,
                             struct wire_op *pairs, uint32_t count)
 {
-    for (const struct unexpected *k = l->unexpected;
-         k && count + 2 <= WIRE_OPS_MAX; k = k->next) {
-        const struct frame *f = &k->frame;
-        const struct wire_op lacks = {
-            .scope = f->scope, .tag = f->tag, .seq = f->seq};
-        struct wire_op use;
-        if (has_pair(pairs, count, &lacks) || !use_of(e, f, &use)) continue;
-        pairs[count++] = use;
-        pairs[count++] = lacks;
-    }
+    for (const struct unexpected *k = l->unexpected; k; k = k->next)
+        count = add_uses(e, &k->frame, pairs, count);
     return count;
 }
 
@@ -92,7 +147,8 @@ static uint32_t add_untold(const struct engine *e, const struct op *op,
 uint32_t engine_blocked(struct engine *e, struct wire_op *pairs)
 {
     uint32_t count = 0;
-    if (!engine_has_work(e) || e->links.frozen) return 0;
+    bool idle = !engine_has_work(e) && e->links.unexpected_links == 0;
+    if (idle || e->links.frozen) return 0;
     for (uint32_t i = 0; i < e->op_end && !e->links.frozen; i++)
         announce_late(e, &e->ops[i]);
     for (size_t i = 0; i < ARRAY_COUNT(e->links.table); i++) {

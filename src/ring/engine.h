@@ -151,10 +151,13 @@ struct tag_entry {
 
 /* ------------------------------------------------------------------ engine */
 
-/* A tag whose last operation ended with the loss of this epoch; 0: none. */
+/* An operation whose tag was not used since it ended with an error at the
+ * INSTALL of this epoch; 0: none. lost: the error was the loss. */
 struct ended_tag {
-    uint64_t tag;
+    uint64_t scope, tag;
     uint32_t epoch;
+    bool lost;
+    bool settled; /* INSTALL will put it out of the list (rule V6g) */
 };
 
 struct engine {
@@ -202,7 +205,7 @@ struct engine {
     uint32_t tag_count;
     bool tags_reported;
     uint32_t turn; /* counts the turns of short and long operations */
-    struct ended_tag ended[ENDED_MAX]; /* the last ones (rule V6f) */
+    struct ended_tag ended[ENDED_MAX]; /* the last ones (V6f, V6g) */
     uint32_t ended_last;
     struct fast_path fast;
     struct single_copy single_copy;

@@ -372,8 +372,8 @@ static void test_a_misplaced_scope_is_launched(void **state)
 static void test_a_tag_that_is_used_again(void **state)
 {
     (void)state;
-    engine_ended(session->engine, 6, 1);
-    engine_ended(session->engine, 7, 1);
+    engine_lost(session->engine, 6, 1);
+    engine_lost(session->engine, 7, 1);
     launch(7, NULL, 0);
     assert_int_equal(session->engine->ended[0].epoch, 1);
     assert_int_equal(session->engine->ended[1].epoch, 0);
@@ -410,6 +410,33 @@ static void test_an_older_loss_comes_first(void **state)
         assert_int_equal(session_take(session, op, &contributors, &tx, &rx),
                          results[i]);
     }
+}
+
+/* Rule F6b: once the program knows a loss, nobody launches what the others
+ * launched before they knew it. */
+static void test_a_verdict_is_over_with_a_loss(void **state)
+{
+    (void)state;
+    static const uint64_t scope[] = {10, 11};
+    struct op_request r = {.tag = 7}, other = {.tag = 8};
+    struct wire_op v[] = {
+        {.tag = 7, .state = VERDICT_FAILED},
+        {scope_number(scope, 2), 7, 0, VERDICT_FAILED, false}};
+    uint32_t contributors;
+    uint64_t tx, rx;
+    struct op *op;
+    next_epoch(2, &v[0]);
+    next_epoch(3, &v[1]);
+    lose(4, 12);
+    next_epoch(5, &v[0]);
+    assert_int_equal(session_launch(session, &other, 0, &op), pcclSuccess);
+    assert_int_equal(session->pending_abort_count, 3);
+    assert_int_equal(session_take(session, op, &contributors, &tx, &rx),
+                     pcclRankConnectionLost);
+    assert_int_equal(session->pending_abort_count, 2);
+    assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
+    assert_int_equal(op->result, pcclOperationFailed);
+    assert_int_equal(session->pending_abort_count, 1);
 }
 
 /* Rule T2: up to the loss that the operation met, and no further. */
@@ -554,6 +581,7 @@ int main(void)
         TEST(test_a_misplaced_scope_is_launched),
         TEST(test_a_tag_that_is_used_again),
         TEST(test_an_older_loss_comes_first),
+        TEST(test_a_verdict_is_over_with_a_loss),
         TEST(test_a_loss_is_that_of_its_operation),
         TEST(test_a_verdict_waits_for_install),
         TEST(test_without_master_and_links),

@@ -218,6 +218,8 @@ void heirs_resumed(struct model *m, struct process *p, const struct trace *t)
     uint32_t rank = find_id(&will->view, p->id);
     for (uint32_t k = 0; k < will->op_count && rank < will->view.count; k++)
         will->ops[k].judged &= ~(1u << rank);
+    for (uint32_t k = 0; k < will->former_count; k++)
+        if (rank < will->view.count) will->formers[k].told &= ~(1u << rank);
 }
 
 /* Rule H7: a message of the will. */

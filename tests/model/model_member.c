@@ -75,7 +75,7 @@ static uint8_t outcome_of(uint8_t verdict)
 }
 
 /* Rule P1: what a launch meets, or OPEN_END. */
-static uint8_t meets(struct process *p, struct running *o)
+static uint8_t meets(struct process *p, struct running *o, bool *verdict)
 {
     bool whole = o->name.scope == 0;
     uint32_t i = 0;
@@ -84,9 +84,10 @@ static uint8_t meets(struct process *p, struct running *o)
         i++;
     bool older = whole && p->loss_count > 0 && i < p->abort_count &&
                  p->losses[0].number < p->aborts[i].loss;
-    if (i < p->abort_count && !older) {
+    *verdict = i < p->abort_count && !older;
+    if (*verdict) {
         uint8_t outcome = outcome_of(p->aborts[i].verdict);
-        member_drops(p, i);
+        ended_takes(p, i);
         return outcome;
     }
     if (!whole && !lives(&o->scope, &p->view)) return LOST_MEMBER;
@@ -137,8 +138,11 @@ static void launch(struct model *m, struct process *p, const struct trace *t)
             o->scope.of[o->scope.count++] = t->ids[i];
         call_scope(m, n->scope, &o->scope);
     }
-    o->outcome = meets(p, o);
+    bool verdict;
+    o->outcome = meets(p, o, &verdict);
     o->over = o->outcome != OPEN_END;
+    if (!o->over) ended_launch(p, n->tag);
+    if (o->over && !verdict) ended_over(p, o);
     o->queued = !o->over && p->frozen;
     if (o->queued) member_queues(p, o);
     if (!o->over && !o->queued) start(m, p, o);
@@ -187,7 +191,7 @@ static bool names_it(const struct trace *t, const struct trace_name *n,
                      uint8_t *state)
 {
     for (uint32_t i = 0; i < t->name_count; i++) {
-        if (!same_name(&t->names[i], n)) continue;
+        if (t->names[i].state >= ENDED || !same_name(&t->names[i], n)) continue;
         *state = t->names[i].state;
         return true;
     }
@@ -214,6 +218,7 @@ static void list(struct model *m, struct process *p, const struct trace *t,
         if (!named) call_returns(m, p, o, false);
         if (named && closed) o->seen = state;
     }
+    if (closed) listed += ended_listed(m, p, t);
     if (listed != t->name_count)
         REFUSE(m, "F1: process %llu lists what it does not run",
                (unsigned long long)p->id);
@@ -354,6 +359,10 @@ static void takes_verdicts(struct process *p, const struct trace *t)
         struct running *o = find_tag(p, n->tag);
         const struct sequence *s = sequence_of(p, n->scope, n->tag);
         uint8_t outcome = outcome_of(n->state);
+        if (n->state == SETTLED) {
+            ended_settles(p, n);
+            continue;
+        }
         if (o && is_active(o) && same_name(&o->name, n)) {
             o->verdict = n->state;
             continue;
@@ -376,7 +385,7 @@ static void takes_verdicts(struct process *p, const struct trace *t)
 
 /* The table of operations: from RUNNING, COMPLETE and QUEUED at INSTALL. */
 static void ends(struct model *m, struct process *p, struct running *o,
-                 uint32_t loss)
+                 uint32_t loss, uint32_t epoch)
 {
     bool whole = o->name.scope == 0;
     if (o->verdict == COMMIT && !o->queued && o->seen == COMPLETE) {
@@ -387,10 +396,12 @@ static void ends(struct model *m, struct process *p, struct running *o,
     bool crossed = verdict == CROSSED || o->queued;
     if (crossed && member_drops_crossed(p, o->name.tag)) verdict = CROSSED;
     uint8_t outcome = outcome_of(verdict);
+    if (verdict != CROSSED) ended_adds(p, o, epoch);
     bool lost = whole ? loss > 0 : !lives(&o->scope, &p->next);
     if (outcome == OPEN_END && lost) {
         outcome = LOST_MEMBER;
         o->loss = whole ? loss : 0;
+        if (whole) ended_lost(p);
     }
     if (outcome == OPEN_END && !p->next_ring && p->next.count > 1)
         outcome = NOT_REACHED;
@@ -420,13 +431,16 @@ static void takes_install(struct model *m, struct process *p,
         p->losses[p->loss_count++] =
             (struct pending){loss, t->round, t->value, p->removed};
     }
+    ended_install(p);
     for (uint32_t i = 0; i < CALLS && !m->wrong; i++) {
         struct running *o = &p->ops[i];
-        if (is_active(o) || (o->used && o->queued)) ends(m, p, o, loss);
+        if (is_active(o) || (o->used && o->queued))
+            ends(m, p, o, loss, t->round);
     }
     for (uint32_t i = 0; i < p->abort_count; i++) { /* V6e: one error */
         struct pending_verdict *a = &p->aborts[i];
         if (a->fresh && a->verdict == CROSSED) a->any_scope = true;
+        if (a->fresh) a->epoch = t->round;
         a->fresh = false;
         if (a->any_scope) (void)member_drops_crossed(p, a->tag);
     }

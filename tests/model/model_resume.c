@@ -22,6 +22,11 @@ void member_notify(struct process *p, uint32_t loss)
         memmove(&p->losses[0], &p->losses[1],
                 p->loss_count * sizeof p->losses[0]);
     }
+    for (uint32_t i = p->abort_count; i-- > 0;) { /* F6b */
+        const struct pending_verdict *a = &p->aborts[i];
+        if (a->scope == 0 && a->loss <= loss && !a->fresh && !a->any_scope)
+            member_drops(p, i);
+    }
 }
 
 void member_notify_all(struct process *p)
@@ -72,12 +77,15 @@ void member_queues(struct process *p, struct running *o)
 /* Rule F6: verdicts are kept until the member has been in such a call. */
 void member_called(struct process *p, uint32_t kind)
 {
-    if (kind != PENDING) p->abort_count = 0;
+    if (kind == PENDING) return;
+    p->abort_count = 0;
+    ended_forget(p);
 }
 
 void member_synced(struct process *p)
 {
     if (p->syncs) p->abort_count = 0;
+    if (p->syncs) ended_forget(p);
     p->syncs = false;
 }
 

@@ -1,5 +1,5 @@
 /* model_round.c - one round of a group, as the master must lead it: lists,
- * questions, donations, verdicts. Rules R1, R2, F1, F4 to F8, V4a, V6b, V6f. */
+ * questions, donations, verdicts. Rules R1, R2, F1, F4 to F8, V4a, V6. */
 #include "model_state.h"
 
 #include <string.h>
@@ -91,7 +91,7 @@ void round_begins(struct model *m, struct group *g, const struct trace *t)
     g->phase = t->message == MESSAGE_FLUSH ? FLUSHING : DONATING;
     g->cause = g->unlinked = false;
     g->late = g->admits && m->now - g->update_at >= 2 * m->deadline;
-    g->op_count = g->traits = 0;
+    g->op_count = g->former_count = g->traits = 0;
     for (uint32_t i = 0; i < m->process_end; i++) {
         struct process *p = m->processes[i];
         if (!p || p->group != g->number) continue;
@@ -134,7 +134,7 @@ static void check_sets(struct model *m, const struct group *g, uint32_t rank,
 {
     for (uint32_t i = 0; i < t->name_count; i++) {
         uint64_t scope = t->names[i].scope;
-        if (scope == 0) continue;
+        if (scope == 0 || t->names[i].state >= ENDED) continue;
         uint32_t set = ranks_of(m, g, scope);
         bool named = false;
         for (uint32_t k = 0; k < t->set_count; k++) named |= t->sets[k] == set;
@@ -152,6 +152,10 @@ void round_lists(struct model *m, struct group *g, struct process *p,
     check_sets(m, g, rank, t);
     for (uint32_t i = 0; i < t->name_count && !m->wrong; i++) {
         const struct trace_name *n = &t->names[i];
+        if (n->state >= ENDED) {
+            former_lists(m, g, rank, n);
+            continue;
+        }
         struct listed *op = find_op(g, n);
         if (!op && g->op_count < 4 * CALLS) {
             op = &g->ops[g->op_count++];
@@ -333,44 +337,6 @@ bool round_complete(struct model *m, struct group *g)
 
 /* ---------------------------------------------------------------- verdicts */
 
-/* Rule V6b: operations that wait for `first`, or for which it waits. */
-static uint32_t waiting(const struct group *g, uint32_t live, uint32_t first,
-                        bool backwards)
-{
-    uint32_t reached[4 * CALLS] = {first};
-    uint32_t count = 1;
-    bool in[4 * CALLS] = {false};
-    in[first] = true;
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < g->op_count; k++) {
-            const struct listed *l = &g->ops[backwards ? k : reached[i]];
-            const struct listed *x = &g->ops[backwards ? reached[i] : k];
-            bool waits = l != x && l->name.tag == x->name.tag &&
-                         (l->set & x->runs & live) != 0 && !x->commit &&
-                         !l->commit;
-            if (!waits || in[k]) continue;
-            in[k] = true;
-            reached[count++] = k;
-        }
-    }
-    uint32_t mask = 0; /* of at most 32 operations with one tag */
-    for (uint32_t k = 0, n = 0; k < g->op_count; k++) {
-        if (g->ops[k].name.tag != g->ops[first].name.tag) continue;
-        if (in[k] && n < 32) mask |= 1u << n;
-        n++;
-    }
-    return mask;
-}
-
-static bool in_circle(const struct group *g, uint32_t live,
-                      const struct listed *op)
-{
-    uint32_t number = (uint32_t)(op - g->ops);
-    uint32_t both =
-        waiting(g, live, number, true) & waiting(g, live, number, false);
-    return (both & (both - 1)) != 0; /* more than the operation itself */
-}
-
 /* Rules F4, F6, V6f: the verdicts that are right. */
 static uint32_t verdicts(struct model *m, const struct group *g,
                          const struct listed *op)
@@ -397,6 +363,10 @@ void round_judges(struct model *m, struct group *g, struct process *p,
     uint32_t rank = find_id(&g->view, p->id);
     for (uint32_t i = 0; i < t->name_count && !m->wrong; i++) {
         const struct trace_name *n = &t->names[i];
+        if (n->state == SETTLED) {
+            former_settles(m, g, rank, n);
+            continue;
+        }
         struct listed *op = find_op(g, n);
         if (!op || !(op->set >> rank & 1) || op->judged >> rank & 1 ||
             n->state == ABORT || !(verdicts(m, g, op) >> n->state & 1)) {
@@ -421,6 +391,7 @@ void round_judged(struct model *m, struct group *g, const struct process *p)
         if (op->judged != 0 || !(verdicts(m, g, op) & 1u << ABORT))
             REFUSE(m, "F6: a member of the scope does not get the verdict");
     }
+    if (rank < g->view.count) former_settled(m, g, rank);
 }
 
 /* Rule F6: who has had USAGE waits in no update, optimization or
@@ -435,68 +406,4 @@ void round_refuses(const struct group *g, struct process *p)
     p->voted[UPDATE] = p->voted[OPTIMIZE] = false;
     if (p->undecided) p->in_sync = p->undecided = false;
     p->ended = g->round;
-}
-
-/* Rules V6b, V6f: the fact at `to` waits for the one at `from`. */
-static bool fact_follows(const struct group *g, uint32_t from, uint32_t to)
-{
-    const struct trace_name *runs = &g->facts[from].runs;
-    const struct trace_name *lacks = &g->facts[to].lacks;
-    if (lacks->state != RETURNED)
-        return runs->state != RETURNED && same_name(runs, lacks);
-    return runs->state == RETURNED && runs->tag == lacks->tag &&
-           runs->seq > lacks->seq;
-}
-
-/* The facts that are reached from one of them. */
-static uint64_t facts_from(const struct group *g, uint32_t first)
-{
-    uint64_t in = 0, before = 1;
-    while (in != before) {
-        before = in;
-        for (uint32_t k = 0; k < g->fact_count; k++)
-            for (uint32_t j = 0; j < g->fact_count; j++)
-                if ((j == first || in >> j & 1) && fact_follows(g, j, k))
-                    in |= (uint64_t)1 << k;
-    }
-    return in;
-}
-
-/* Rule V6f: what has ended with a loss is in no list; the operations of the
- * circle that wait for it may get this verdict. */
-static void misplace(struct group *g, uint32_t first)
-{
-    for (uint32_t to = 0; to < g->fact_count; to++) {
-        if (!(facts_from(g, first) >> to & facts_from(g, to) >> first & 1) ||
-            g->facts[to].lacks.state != RETURNED)
-            continue;
-        for (uint32_t from = 0; from < g->fact_count; from++) {
-            bool round = facts_from(g, to) >> from & 1;
-            if (!round || !fact_follows(g, from, to)) continue;
-            if (g->forced_count == CALLS) return;
-            g->forced[g->forced_count].name = g->facts[to].runs;
-            g->forced[g->forced_count].name.state = MISPLACED;
-            g->forced[g->forced_count++].ranks =
-                1u << g->facts[to].rank | 1u << g->facts[from].rank;
-        }
-    }
-}
-
-/* Rules V6a, V6b, V6f: the facts of one member replace its former ones. */
-void round_blocked(struct group *g, uint32_t rank, const struct trace *t)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < g->fact_count; i++)
-        if (g->facts[i].rank != rank) g->facts[kept++] = g->facts[i];
-    for (uint32_t i = 0; i + 1 < t->name_count && kept < WAITS; i += 2) {
-        g->facts[kept].runs = t->names[i];
-        g->facts[kept].lacks = t->names[i + 1];
-        g->facts[kept++].rank = rank;
-    }
-    g->fact_count = kept;
-    for (uint32_t i = 0; i < kept && !g->cause; i++) {
-        if (g->facts[i].rank != rank || !(facts_from(g, i) >> i & 1)) continue;
-        misplace(g, i);
-        g->cause = true;
-    }
 }

@@ -78,7 +78,8 @@ enum trace_message {
 enum trace_vote { UPDATE, PENDING, OPTIMIZE, VOTES };
 enum { REFUSED = 0xff };                            /* an answer */
 enum trace_cause { TAGS, MISMATCH, CUT_OFF, FAIL }; /* of a REFRESH */
-enum trace_state { ABSENT, RUNNING, COMPLETE, RETURNED };
+/* From ENDED on the name has an epoch for its number (V6g). */
+enum trace_state { ABSENT, RUNNING, COMPLETE, RETURNED, ENDED, KEPT };
 enum trace_verdict {
     ABORT,
     COMMIT,
@@ -88,6 +89,7 @@ enum trace_verdict {
     FAILED,
     CROSSED,
     MISPLACED,
+    SETTLED, /* none: see V6g */
 };
 enum trace_outcome {
     OPEN_END, /* not known yet */

@@ -87,6 +87,10 @@ static const struct {
     {"fast", 14140162},     /* V4a: a decided synchronization, in the model */
     {NULL, 14001292},       /* N11a: a relay whose other address is wrong */
     {NULL, 14011907}, /* A4: a round evicts, after a loss in the average */
+    {"disagree", 17013147}, /* V6g: errors in two scopes before they cross */
+    {"disagree", 17033071},
+    {"disagree", 17047181},
+    {"disagree", 17077050},
 };
 
 #endif

@@ -498,8 +498,8 @@ committed operations are in circles (V6b)|master/crossed.c|s/!s->t->ops\[op\].co
 operations before a loss are not reported (V6f)|ring/blocked_tags.c|s/if (op->told >= e->links.epoch || /if (true || /
 those that know the loss wait for it, too (V6f)|master/blocked.c|s/runs->tag == lacks->tag \&\& runs->seq > lacks->seq/runs->tag == lacks->tag/
 anybody ends what a scope runs (V6f)|master/round_ops.c|s/round_ops_has_rank(\&g->table, op->scope, f->other)/true/
-a tag is not used again (V6f)|elastic/session_launch.c|s/^    engine_used(s->engine, r->tag);//
-the verdict is kept for a launch (V6f)|elastic/session_verdict.c|s/^    if (v->state == VERDICT_MISPLACED) return;.*//
+a tag is not used again (V6f)|elastic/session_launch.c|s/engine_used(s->engine, r->tag);/;/
+the verdict is kept for a launch (V6f)|elastic/session_verdict.c|s/if (!kept \&\& v->state != VERDICT_CROSSED) return;.*/if (!kept \&\& v->state < VERDICT_CROSSED) return;/
 a sum in a region is in all queues (D16c)|ring/allreduce_single_copy.c|s/if (sum \&\& \*there == g + 1) return;/if (sum \&\& *there >= 1) return;/
 a link in the making is closed (R3d)|link/link.c|s/ \&\& is_stale(n, l))/)/
 a silent link is not dialed anew (R3d)|link/link.c|s/c->made != l->attempt \&\&/c->asked != l->attempt \&\&/
@@ -805,7 +805,7 @@ fast path takes scoped operations (D9)|ring/fast_path.c|s/ || r->members) return
 fast path compares 16 bytes (D9)|ring/fast_path.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
 fast path in place at rank 2 (D9)|ring/fast_path.c|s/if (r->sendbuf == r->recvbuf .. e->rank > 1) {/if (false) {/
 a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
-a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, result);/}
+a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, session_forced((enum op_verdict)v->state));/}
 an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at <= since) drop(g, i);/drop(g, i);/
 copies outlive their epoch (D7b)|ring/engine.c|s/^    op_drop_results(e);//
 fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/ \&\&/

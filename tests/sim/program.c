@@ -41,16 +41,13 @@ static void make_odd(const struct sim *s, const struct sim_program *g,
         spec->count++;
 }
 
-/* Some of the view instead of all of it (rule V6). Not while operations fail
- * for lack of memory: one that a member does not believe in fails before
- * anybody sees that they disagree, and that member still has its error (F6)
- * when it means another one. */
+/* Some of the view instead of all of it (rule V6). */
 static bool narrow_scope(const struct sim *s, const struct sim_proc *p,
                          struct sim_spec *spec)
 {
     uint64_t h = program_hash(s, p->program.step, 506);
     struct sim_spec all = *spec;
-    if (h % 2 == 0 || all.size < 3 || s->options.scarce) return false;
+    if (h % 2 == 0 || all.size < 3) return false;
     spec->size = 0;
     spec->scoped = true;
     for (uint32_t i = 0; i < all.size; i++) {
