@@ -172,6 +172,7 @@ static uint32_t fill_ops(struct fuzz_input *in, struct wire_op *ops,
                                   .scope = bits >> 2 & 1 ? scope : 0,
                                   .state = bits >> 4 & 3,
                                   .donor = bits >> 7};
+        if ((bits & 0x48) == 0x48) ops[i].state = OP_ENDED + (bits >> 4 & 1);
     }
     return count;
 }
