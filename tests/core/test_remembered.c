@@ -194,6 +194,28 @@ static void test_what_is_kept_is_listed(void **state)
     assert_string_equal(said, " 7.0>7s.2 kept");
 }
 
+/* What it cannot launch waits for it, in another scope, though it runs
+ * nothing. */
+static void test_what_is_remembered_is_reported(void **state)
+{
+    (void)state;
+    static struct unexpected came = {.frame = {.tag = 7, .epoch = 2}};
+    struct links *n = session->links;
+    fail_own();
+    struct link *l = link_find(n, 11, true);
+    l->unexpected = &came;
+    n->unexpected_links = 1;
+    said[0] = '\0';
+    session_tick(session, PCCL_S);
+    assert_string_equal(said, " 7s.2 ended>7.0");
+    came.frame.scope = scope_number(scope, 2); /* the next one in its scope */
+    said[0] = '\0';
+    session_tick(session, 2 * PCCL_S);
+    assert_string_equal(said, "");
+    l->unexpected = NULL;
+    n->unexpected_links = 0;
+}
+
 /* It had its error before the others crossed, and has no second one: neither at
  * a launch while the epoch was closed nor at a later one. */
 static void test_who_remembers_has_had_its_error(void **state)
@@ -297,6 +319,7 @@ int main(void)
         TEST(test_a_vote_ends_it),
         TEST(test_many_errors),
         TEST(test_what_is_kept_is_listed),
+        TEST(test_what_is_remembered_is_reported),
         TEST(test_who_remembers_has_had_its_error),
         TEST(test_who_remembers_another_keeps_it),
         TEST(test_who_keeps_has_one_error),

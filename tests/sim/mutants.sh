@@ -500,6 +500,28 @@ those that know the loss wait for it, too (V6f)|master/blocked.c|s/runs->tag == 
 anybody ends what a scope runs (V6f)|master/round_ops.c|s/round_ops_has_rank(\&g->table, op->scope, f->other)/true/
 a tag is not used again (V6f)|elastic/session_launch.c|s/engine_used(s->engine, r->tag);/;/
 the verdict is kept for a launch (V6f)|elastic/session_verdict.c|s/if (!kept \&\& v->state != VERDICT_CROSSED) return;.*/if (!kept \&\& v->state < VERDICT_CROSSED) return;/
+errors are not remembered (V6g)|elastic/session_view.c|s/if (session_is_kept(verdict))/if (false)/
+a verdict that a launch meets is not remembered (V6g)|elastic/session_verdict.c|s/if (!a->any_scope) engine_ended(.*//
+a call leaves what is remembered (V6g)|elastic/session_verdict.c|s/^    engine_forget_ended(s->engine);//
+what has ended is not listed (V6g)|elastic/session_view.c|s/^        engine_list_ended(s->engine, msg, ops);//
+what is kept is not listed (V6g)|elastic/session_view.c|s/^        msg->op_count = session_kept(s, ops.*//
+what is kept is not reported (V6g)|elastic/session.c|s/^        msg.op_count = session_kept(s, pairs.*/        ;/
+what is kept is listed though the tag is not used (V6g)|elastic/session_verdict.c|s/ || a->any_scope || !runs) continue;/ || a->any_scope) continue;/
+who runs nothing reports nothing (V6g)|ring/blocked_tags.c|s/ \&\& e->links.unexpected_links == 0;/;/
+an epoch is a number (V6g)|master/blocked.c|s/^    if (ended != (lacks->state == OP_KEPT)) return false;/    (void)ended;/
+the lists show no errors (V6g)|master/crossed.c|s/p->op.state == OP_ENDED \&\& s->runs/false \&\& s->runs/
+who runs it is awaited, too (V6g)|master/crossed.c|s/p->op.state == OP_ENDED \&\& s->runs\[p->rank\] == MASTER_NO_OP/p->op.state == OP_ENDED/
+who has no part is awaited, too (V6g)|master/crossed.c|/s->runs\[p->rank\] == MASTER_NO_OP/{n;s/round_ops_has_rank.*/true)/}
+any verdict on the tag is meant (V6g)|master/crossed.c|s/wire_same_op(\&p\[-1\].op, \&p->op)/p[-1].op.tag == p->op.tag/
+nobody is told what is settled (V6g)|master/round_ops.c|s/^            if (verdict == VERDICT_CROSSED)$/            if (false)/
+who has had its error has another one (V6g)|elastic/session_verdict.c|s/(void)session_drop_crossed(s, tag);$/;/
+who has had another error has none (V6g)|ring/blocked_tags.c|s/t->settled |= !t->lost \&\& wire_same_op(\&own, name);/t->settled |= own.tag == name->tag;/
+what is settled is kept (V6g)|elastic/session_verdict.c|s/if (s->pending_aborts\[i\].settled) drop_pending_abort(s, i);/;/
+a queued launch has another error (V6g)|elastic/session_view.c|s/^    session_begin_verdicts(s);//;s/^    session_end_verdicts(s);/    session_begin_verdicts(s);session_end_verdicts(s);/
+what is met before INSTALL is not settled (V6g)|elastic/session_verdict.c|s/if (a->settled) engine_settle(s->engine, \&name);//
+a loss leaves what is kept for scopes (V6g)|elastic/session_launch.c|s/if (!end->has_verdict \&\& !r->members) session_forget_kept.*//
+a loss leaves what is kept for the whole view (F6b)|elastic/session_launch.c|s/if (out.loss > 0) session_loss_told(s, out.loss);//
+a loss ends what came after it (F6b)|elastic/session_verdict.c|s/ \&\& a->loss <= loss \&\& / \&\& /
 a sum in a region is in all queues (D16c)|ring/allreduce_single_copy.c|s/if (sum \&\& \*there == g + 1) return;/if (sum \&\& *there >= 1) return;/
 a link in the making is closed (R3d)|link/link.c|s/ \&\& is_stale(n, l))/)/
 a silent link is not dialed anew (R3d)|link/link.c|s/c->made != l->attempt \&\&/c->asked != l->attempt \&\&/
