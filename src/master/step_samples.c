@@ -15,54 +15,68 @@ static bool counts(const struct master_peer *p, uint32_t group)
            p->samples.used;
 }
 
-bool samples_are_there(const struct samples_of_group *g)
+/* Rule G3: the step of each member but for those in the highest one is over, as
+ * they have been told; and this one, if it is so for anybody in it. */
+static void mark(struct master *m, uint32_t group)
 {
-    return g->has_reached && g->reached == g->step;
+    struct samples_of_group *g = &m->groups[group].samples;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (counts(p, group) && (g->reached || p->samples.step < g->step))
+            p->samples.over = true;
+    }
 }
 
 /* Rule G3. */
-static void judge(struct samples_of_group *g)
+static void judge(struct master *m, uint32_t group)
 {
-    if (samples_are_there(g) || g->target == 0 || g->sum < g->target) return;
-    g->has_reached = true;
-    g->reached = g->step;
-    g->urgent = true;
+    struct samples_of_group *g = &m->groups[group].samples;
+    if (g->reached || g->target == 0 || g->sum < g->target) return;
+    g->reached = g->urgent = true;
+    mark(m, group);
 }
 
 /* Rule G2: from the reports of all members. */
 static void add_all(struct master *m, uint32_t group)
 {
     struct samples_of_group *g = &m->groups[group].samples;
-    bool there = samples_are_there(g) || g->members == 0;
+    bool there = g->reached || g->members == 0;
     uint64_t before = g->step;
     g->step = g->sum = g->target = 0;
     g->members = 0;
+    g->reached = false;
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (!counts(p, group) || p->samples.step < g->step) continue;
-        if (p->samples.step > g->step) g->sum = g->target = g->members = 0;
+        if (p->samples.step > g->step) {
+            g->sum = g->target = g->members = 0;
+            g->reached = false;
+        }
         g->step = p->samples.step;
         g->sum += p->samples.count;
         g->members++;
+        g->reached |= p->samples.over;
         if (p->samples.target > g->target) g->target = p->samples.target;
     }
-    if (g->members == 0) g->step = before; /* nobody who has reported is left */
     /* Rule G3: who is still in that step learns at once that it is over. */
     if (g->step > before && !there) g->urgent = true;
-    judge(g);
+    mark(m, group);
+    judge(m, group);
 }
 
 /* One more report for the step of the group. */
-static void add_one(struct samples_of_group *g,
+static void add_one(struct master *m, uint32_t group,
                     const struct samples_of_peer *old,
-                    const struct samples_of_peer *p)
+                    struct samples_of_peer *p)
 {
+    struct samples_of_group *g = &m->groups[group].samples;
     bool again = old->used && old->step == p->step;
     g->sum += p->count;
     if (again) g->sum -= old->count;
     g->members += !again;
     if (p->target > g->target) g->target = p->target;
-    judge(g);
+    p->over |= g->reached;
+    judge(m, group);
 }
 
 /* How fast the member is: what it has added since its last report. */
@@ -91,6 +105,13 @@ uint64_t samples_rate(const struct master *m, uint32_t link)
     return m->now - p->looked_at < LOOK_VALID ? p->rate : 0;
 }
 
+/* Rule G2: the members have gone back, and make their steps again. */
+static void forget(struct master *m, uint32_t group)
+{
+    for (uint32_t i = 0; i < m->link_end; i++)
+        if (m->peers[i].group == group) m->peers[i].samples.over = false;
+}
+
 void samples_take(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     uint32_t group = m->peers[link].group;
@@ -106,16 +127,19 @@ void samples_take(struct master *m, uint32_t link, const struct wire_msg *msg)
     p->count = msg->samples.count;
     p->target = msg->samples.target;
     account(p, &old, m->now);
+    if (!old.used || old.step != p->step) p->over = false;
     if (m->peers[link].leaving) return;
-    bool back =
-        old.used && g->members > 0 && old.step == g->step && p->step < g->step;
-    if (back) g->has_reached = false; /* a step may be made again (G2) */
-    if (g->members > 0 && p->step == g->step)
-        add_one(g, &old, p);
-    else if (g->members == 0 || p->step > g->step || back)
-        add_all(m, group);
+    bool counted = old.used && g->members > 0 && old.step == g->step;
+    if (!counted && g->members > 0 && p->step < g->step) {
+        p->over = true;
+        return;
+    }
+    if (counted && g->members == 1 && p->step < g->step) forget(m, group);
+    bool lowered = counted && p->target < old.target;
+    if (g->members > 0 && p->step == g->step && !lowered)
+        add_one(m, group, &old, p);
     else
-        return; /* of a step that is over */
+        add_all(m, group);
     g->used = g->changed = true;
     samples_settle(m, group);
 }
@@ -129,7 +153,7 @@ static void tell(struct master *m, uint32_t group)
     msg.samples.count = g->sum;
     msg.samples.target = g->target;
     msg.samples.members = g->members;
-    msg.samples.reached = samples_are_there(g);
+    msg.samples.reached = g->reached;
     g->changed = g->urgent = false;
     uint32_t count = round_live_links(m, group);
     if (count > 0) m->out.send(m->out.user, m->links, count, &msg);

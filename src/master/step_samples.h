@@ -15,6 +15,7 @@ struct master;
 /* The last report of a peer, and its speed. */
 struct samples_of_peer {
     bool used;
+    bool over; /* its step: it was reached, or was not the highest (rule G3) */
     uint64_t step, count, target;
     uint64_t total; /* of all steps */
     /* Samples per second between the last two looks at the total. */
@@ -32,16 +33,13 @@ struct samples_of_group {
      * it, and the largest of their targets. */
     uint64_t step, sum, target;
     uint32_t members;
-    bool has_reached; /* that step had its samples: */
-    uint64_t reached; /* it stays so, whoever dies (rule G3) */
+    bool reached; /* it is over for a member in it, whoever dies (rule G3) */
 };
 
 void samples_take(struct master *m, uint32_t link, const struct wire_msg *msg);
 /* The members of a group have changed; true once they are told. */
 void samples_settle(struct master *m, uint32_t group);
 void samples_tick(struct master *m);
-/* The step of the group has its samples. */
-bool samples_are_there(const struct samples_of_group *g);
 /* Samples per second of a peer, lately; 0: none, or not known. */
 uint64_t samples_rate(const struct master *m, uint32_t link);
 

@@ -126,8 +126,10 @@ static void test_a_reached_step_survives_deaths(void **state) /* G3 */
     expect("step 7: 20 of 100 by 1 to 12 reached\n");
 }
 
-/* The one that had gone on dies: the others are where they were. */
-static void test_the_group_falls_back(void **state) /* G2 */
+/* The one that had gone on dies: the others are where they were, and their step
+ * is over, as they have been told. So it is for who comes to it later: they
+ * wait for it. */
+static void test_the_group_falls_back(void **state) /* G2, G3 */
 {
     (void)state;
     report(0, 7, 10, 100);
@@ -135,9 +137,80 @@ static void test_the_group_falls_back(void **state) /* G2 */
     report(0, 8, 1, 100);
     expect("step 8: 1 of 100 by 1 to 012\n");
     step(MASTER_CLOSED, 0, NULL);
-    expect("step 7: 20 of 100 by 1 to 12\n");
-    report(2, 7, 80, 100);
-    expect("step 7: 100 of 100 by 2 to 12 reached\n");
+    expect("step 7: 20 of 100 by 1 to 12 reached\n");
+    report(2, 7, 1, 100);
+    tick();
+    expect("step 7: 21 of 100 by 2 to 12 reached\n");
+    step(MASTER_CLOSED, 1, NULL);
+    expect("step 7: 1 of 100 by 1 to 2 reached\n");
+}
+
+/* So it is for one that was below it from the beginning. */
+static void test_a_fall_to_who_came_late(void **state) /* G3 */
+{
+    (void)state;
+    report(0, 7, 90, 100);
+    report(1, 6, 1, 100);
+    tick();
+    expect("step 7: 90 of 100 by 1 to 012\n");
+    step(MASTER_CLOSED, 0, NULL);
+    expect("step 6: 1 of 100 by 1 to 12 reached\n");
+}
+
+/* A step that had its samples has them still after a fall. */
+static void test_a_fall_to_a_reached_step(void **state) /* G3 */
+{
+    (void)state;
+    report(0, 7, 90, 100);
+    report(1, 7, 10, 100);
+    expect("step 7: 100 of 100 by 2 to 012 reached\n");
+    report(0, 8, 100, 100);
+    expect("step 8: 100 of 100 by 1 to 012 reached\n");
+    report(2, 6, 1, 100); /* over, when it comes to it */
+    step(MASTER_CLOSED, 0, NULL);
+    expect("step 7: 10 of 100 by 1 to 12 reached\n");
+    step(MASTER_CLOSED, 1, NULL);
+    expect("step 6: 1 of 100 by 1 to 2 reached\n");
+}
+
+/* One goes back, the other one waits in the collective of the step. */
+static void test_one_goes_back_alone(void **state) /* G2 */
+{
+    (void)state;
+    report(0, 7, 60, 100);
+    report(1, 7, 60, 100);
+    expect("step 7: 120 of 100 by 2 to 012 reached\n");
+    report(0, 5, 1, 100);
+    tick();
+    expect("step 7: 60 of 100 by 1 to 012 reached\n");
+    report(1, 5, 1, 100);
+    tick();
+    expect("step 5: 2 of 100 by 2 to 012\n"); /* all of it begins anew */
+}
+
+/* A member's last report is what it says. */
+static void test_a_target_is_lowered(void **state) /* G1, G3 */
+{
+    (void)state;
+    report(0, 7, 40, 200);
+    report(1, 7, 60, 100);
+    tick();
+    expect("step 7: 100 of 200 by 2 to 012\n");
+    report(0, 7, 40, 100);
+    expect("step 7: 100 of 100 by 2 to 012 reached\n");
+}
+
+/* Who comes after them begins a step, which is not below theirs. */
+static void test_all_who_counted_die(void **state) /* G2 */
+{
+    (void)state;
+    report(0, 7, 100, 100);
+    expect("step 7: 100 of 100 by 1 to 012 reached\n");
+    step(MASTER_CLOSED, 0, NULL);
+    expect("step 0: 0 of 0 by 0 to 12\n");
+    report(1, 3, 1, 100);
+    tick();
+    expect("step 3: 1 of 100 by 1 to 12\n");
 }
 
 static void test_a_leaver_does_not_count(void **state) /* G2 */
@@ -450,6 +523,11 @@ int main(void)
         TEST(test_the_dead_take_their_samples_along),
         TEST(test_a_reached_step_survives_deaths),
         TEST(test_the_group_falls_back),
+        TEST(test_a_fall_to_who_came_late),
+        TEST(test_a_fall_to_a_reached_step),
+        TEST(test_one_goes_back_alone),
+        TEST(test_a_target_is_lowered),
+        TEST(test_all_who_counted_die),
         TEST(test_a_leaver_does_not_count),
         TEST(test_steps_may_be_made_again),
         TEST(test_a_newcomer_is_told),

@@ -91,7 +91,7 @@ static void forget_process(struct model *m, struct process *p)
     p->undecided = p->asks_again = p->receives = false;
     p->ended = 0;
     p->probe_due = p->evicted = p->asks = p->spoke = p->inherits = false;
-    p->reports = p->samples_told = p->told_last.known = false;
+    p->reports = p->over = p->samples_told = p->told_last.known = false;
     p->told_owed = 0;
     memset(p->voted, 0, sizeof p->voted);
     memset(p->answers, 0, sizeof p->answers);

@@ -1,58 +1,81 @@
 /* model_samples.c - the samples of a step, as the master adds them up and tells
- * the members, and what these make of it. Rules G1 to G6. */
+ * the members, and what these make of it. Rules G1 to G6.
+ *
+ * A step is over for a member in it, and so for all that come to it (G3). */
 #include "model_state.h"
 
 #include <string.h>
 
+/* ------------------------------------------------------------ at the master */
+
+/* Rule G2: it lives, stays, and has reported. */
 static bool counts(const struct process *p, const struct group *g)
 {
     return is_live(p, g) && !p->leaving && p->reports;
 }
 
-/* Rule G2. Nobody is left who has reported: the step stays. */
+/* Rules G2, G3; without members: step 0, of nobody. */
 static struct sum sum_of(const struct model *m, const struct group *g)
 {
-    struct sum s = {.step = g->sum.step};
+    struct sum s = {.step = 0};
     for (uint32_t i = 0; i < m->process_end; i++) {
         const struct process *p = m->processes[i];
-        if (!p || !counts(p, g)) continue;
-        if (s.members > 0 && p->step < s.step) continue;
-        if (s.members > 0 && p->step > s.step) s = (struct sum){.step = 0};
-        s.step = p->step;
-        s.samples += p->samples;
+        bool first = s.members == 0;
+        if (!p || !counts(p, g) || (!first && p->step < s.step)) continue;
+        if (first || p->step > s.step) s = (struct sum){.step = p->step};
         s.members++;
+        s.samples += p->samples;
         if (p->target > s.target) s.target = p->target;
+        s.reached |= p->over;
     }
     return s;
 }
 
-/* Rule G3. */
-static bool is_reached(const struct group *g)
+/* Rule G3: for who is in a lower step, or in this one. */
+static void mark(struct model *m, const struct group *g)
 {
-    return g->reached && g->reached_step == g->sum.step;
+    for (uint32_t i = 0; i < m->process_end; i++) {
+        struct process *p = m->processes[i];
+        if (p && counts(p, g))
+            p->over |= p->step < g->sum.step || g->sum.reached;
+    }
 }
 
-/* Told at once (G4): a step is reached, or is over and was not. */
-static void look(const struct model *m, struct group *g)
+/* What an event has made of the sum; true: all are to be told at once (G4). */
+static bool has_changed(struct model *m, struct group *g)
 {
-    struct sum before = g->sum;
-    bool there = is_reached(g) || before.members == 0;
+    const struct sum before = g->sum;
     g->sum = sum_of(m, g);
-    if (g->sum.step > before.step && !there) g->telling = true;
+    bool left =
+        before.members > 0 && !before.reached && g->sum.step > before.step;
     bool full = g->sum.target > 0 && g->sum.samples >= g->sum.target;
-    if (is_reached(g) || !full) return;
-    g->reached = g->telling = true;
-    g->reached_step = g->sum.step;
+    bool fills = full && !g->sum.reached;
+    g->sum.reached |= full;
+    mark(m, g);
+    return left || fills;
+}
+
+static void look(struct model *m, struct group *g)
+{
+    g->telling |= has_changed(m, g);
+}
+
+/* Rule G2: the last member has gone back. */
+static void anew(struct model *m, const struct group *g)
+{
+    for (uint32_t i = 0; i < m->process_end; i++)
+        if (m->processes[i] && m->processes[i]->group == g->number)
+            m->processes[i]->over = false;
 }
 
 void samples_reported(struct model *m, struct process *p, const struct trace *t)
 {
     struct group *g = group_of(m, p->group);
     p->heard = m->now;
-    look(m, g);
-    /* A step may be made again. */
-    if (counts(p, g) && p->step == g->sum.step && t->number < p->step)
-        g->reached = false;
+    look(m, g); /* deaths and leaves before it */
+    bool alone = counts(p, g) && p->step == g->sum.step && g->sum.members == 1;
+    if (alone && t->number < p->step) anew(m, g);
+    if (!p->reports || t->number != p->step) p->over = false;
     p->reports = true;
     p->step = t->number;
     p->samples = t->digest;
@@ -63,7 +86,7 @@ void samples_reported(struct model *m, struct process *p, const struct trace *t)
 static struct told told_of(const struct group *g)
 {
     return (struct told){.known = true,
-                         .reached = is_reached(g),
+                         .reached = g->sum.reached,
                          .step = g->sum.step,
                          .samples = g->sum.samples,
                          .target = g->sum.target,
@@ -81,28 +104,28 @@ void samples_told(struct model *m, struct process *p, const struct trace *t)
 {
     struct group *g = group_of(m, p->group);
     look(m, g);
+    const struct told now = told_of(g);
+    uint64_t target = t->id_count > 0 ? t->ids[0] : 0;
     if (p->standing != MEMBER)
         REFUSE(m, "G4: samples are told to a process that is no member");
-    if (t->number != g->sum.step || t->digest != g->sum.samples ||
-        t->value != g->sum.members || t->ids[0] != g->sum.target)
+    if (t->number != now.step || t->digest != now.samples ||
+        t->value != now.members || target != now.target)
         REFUSE(m, "G2: %llu samples of %u for step %llu are told, not %llu",
                (unsigned long long)t->digest, t->value,
-               (unsigned long long)t->number,
-               (unsigned long long)g->sum.samples);
-    if (t->flag != is_reached(g))
+               (unsigned long long)t->number, (unsigned long long)now.samples);
+    if ((t->flag != 0) != now.reached)
         REFUSE(m, "G3: step %llu is told as %sreached",
                (unsigned long long)t->number, t->flag ? "" : "not ");
-    p->told_last = told_of(g);
+    p->told_last = now;
     p->told_owed = 0;
     p->samples_told = true;
 }
 
-/* Rule G4: a change is told at the tick, which pccl.h says is a tenth of a
+/* Rule G4: any other change at the tick, which pccl.h says is a tenth of a
  * deadline; and as much again. */
 static void check_owed(struct model *m, struct process *p, struct group *g)
 {
-    look(m, g);
-    struct told now = told_of(g);
+    const struct told now = told_of(g);
     bool owed = now.members > 0 && !same_told(&p->told_last, &now);
     if (m->no_disk || m->waits) owed = false; /* J1, H5 */
     if (!owed) p->told_owed = 0;
@@ -112,31 +135,44 @@ static void check_owed(struct model *m, struct process *p, struct group *g)
                (unsigned long long)p->id, (unsigned long long)now.samples);
 }
 
-/* Rule G4: everybody, at once. */
-void samples_settled(struct model *m)
+/* Rule G4: who is there has changed. */
+static bool members_changed(const struct model *m, struct group *g)
 {
+    uint64_t members = 1;
+    for (uint32_t i = 0; i < m->process_end; i++) {
+        const struct process *p = m->processes[i];
+        if (p && is_live(p, g) && !p->leaving)
+            members = (members ^ p->id) * 0x9e3779b97f4a7c15u;
+    }
+    bool changed = members != g->counted;
+    g->counted = members;
+    return changed;
+}
+
+static void settle(struct model *m, struct group *g)
+{
+    look(m, g);
+    if (members_changed(m, g) && g->sum.members > 0) g->telling = true;
+    if (m->no_disk || m->waits) g->telling = false; /* J1, H5 */
     for (uint32_t i = 0; i < m->process_end; i++) {
         struct process *p = m->processes[i];
-        if (!p) continue;
-        struct group *g = group_of(m, p->group);
-        if (g->telling && is_live(p, g) && !p->samples_told)
-            REFUSE(m, "G4: process %llu is not told of step %llu",
-                   (unsigned long long)p->id, (unsigned long long)g->sum.step);
-        p->samples_told = false;
-        if (is_live(p, g)) check_owed(m, p, g);
-    }
-    for (uint32_t i = 0; i < GROUPS; i++) {
-        struct group *g = &m->groups[i];
-        bool empty = true;
-        for (uint32_t k = 0; k < m->process_end && g->used; k++) {
-            const struct process *p = m->processes[k];
-            empty &= !p || p->group != g->number || p->standing == NOBODY ||
-                     p->standing == OUT;
+        if (!p || p->group != g->number) continue;
+        if (is_live(p, g)) {
+            if (g->telling && !p->samples_told)
+                REFUSE(m, "G4: process %llu is not told of step %llu at once",
+                       (unsigned long long)p->id,
+                       (unsigned long long)g->sum.step);
+            check_owed(m, p, g);
         }
-        g->telling = false;
-        if (empty) g->reached = false; /* another one has its number */
-        if (empty) g->sum = (struct sum){.step = 0};
+        p->samples_told = false;
     }
+    g->telling = false;
+}
+
+void samples_settled(struct model *m)
+{
+    for (uint32_t i = 0; i < GROUPS; i++)
+        if (m->groups[i].used) settle(m, &m->groups[i]);
 }
 
 /* ------------------------------------------------------------ at a member */

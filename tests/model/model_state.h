@@ -19,6 +19,7 @@ enum {
     AVERAGES = 64,      /* partial all-reduces that a master knows */
     AVERAGES_KEPT = 2,  /* decisions of a tag after which RELEASE comes (A9) */
     TAGS_KEPT = 8,
+    CHUNKS_ASKED = 8,   /* of a member at a time (A5) */
     SHARED_KEPT = 64,   /* partial all-reduces whose ends are compared, */
     ROLLS_KEPT = 256,   /* ... whose members are known, */
     INPUTS_KEPT = 1024, /* and contributions to them */
@@ -95,7 +96,8 @@ struct slice {
 struct average {
     uint32_t group, patience, count, slice_count;
     enum { GATHERING, MOVING, SHARED, DISPUTED } state;
-    bool folds, reports, last;
+    bool last;
+    uint64_t folds, reports, fetches; /* who has had these orders */
     uint64_t tag, number, arguments, elements;
     int64_t opened, decided_at, deadline, gather;
     uint64_t ids[PARTIES], weights[PARTIES];
@@ -112,9 +114,11 @@ struct average {
 /* One at a process. lost: it cannot end well (H8). */
 struct caller {
     uint64_t tag, number, term, called;
+    uint64_t end; /* the last round of which END has come */
     bool under_way, sent, ended, refused, failing, released, folded;
-    bool lost, missed;
+    bool lost, missed, folds; /* folds: FOLD has come */
     uint32_t self, part_count, owners[PARTIES];
+    uint64_t gone, givers[PARTIES]; /* by PLAN; by FETCH */
     uint64_t sets[PARTIES];
     /* Its place in the inputs; and which bytes have come of each contribution
      * to the part that is owned here, and of each part. */
@@ -123,8 +127,9 @@ struct caller {
     struct stream {
         uint8_t *has;
         uint64_t size, here;
-    } streams[2][PARTIES]; /* by enum trace_stream */
-    bool reports;          /* HOLDS is due for all that is here */
+    } streams[2][PARTIES];    /* by enum trace_stream */
+    uint32_t awaits[PARTIES]; /* contributions, chunks of each (A5) */
+    bool reports;             /* HOLDS is due for all that is here */
 };
 
 /* What one gives to a partial all-reduce. */
@@ -138,7 +143,9 @@ struct input {
 /* That have arrived of one kind, and are not answered; key 0: none. */
 struct question {
     uint64_t key;
-    uint32_t open;
+    uint32_t open, late; /* late: of these, after the end (A6) */
+    uint32_t size;       /* of its answer */
+    bool awaited;        /* no answer has come since it was asked last */
 };
 
 /* The members of one, and its parts. */
@@ -191,6 +198,7 @@ struct process {
     int64_t heard, asked_at;
     struct queue up, down;
     bool reports, samples_told; /* told: in this step */
+    bool over;                  /* rule G3: its step */
     uint64_t step, samples, target;
     /* Of partial all-reduces: */
     uint32_t calls_heard;
@@ -283,6 +291,7 @@ struct former {
 struct sum {
     uint64_t step, samples, target;
     uint32_t members;
+    bool reached; /* it is over for somebody in it (G3) */
 };
 
 struct group {
@@ -290,8 +299,8 @@ struct group {
      * some heir knows that it is over (H6). */
     uint64_t sync_last, sync_known;
     struct sum sum;
-    bool reached, telling; /* reached: this step; telling: in this event */
-    uint64_t reached_step;
+    uint64_t counted; /* hash of the ids of its members */
+    bool telling;     /* all of them, in this event (G4) */
     bool used;
     bool past;      /* as it was when its view was installed, */
     bool decided;   /* ... or will be, whoever is lost (J5), */

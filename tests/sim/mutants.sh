@@ -865,13 +865,20 @@ who is lost is no event|master/switchboard.c|/^static void end(/,/^}/s/    b->ou
 a report is added to the one before (G1)|master/step_samples.c|s/^    if (again) g->sum -= old->count;//
 the dead count on (G2)|master/step_samples.c|/^void samples_settle/,/^}/s/add_all(m, group);/(void)group;/
 leavers count (G2)|master/master.c|s/^    g->samples.stale = true;//
-lower steps count (G2)|master/step_samples.c|s/if (p->samples.step > g->step) g->sum = g->target = g->members = 0;//
-a report of a step that is over counts (G2)|master/step_samples.c|s/^    if (g->members > 0 .. p->step == g->step)/    if (g->members > 0 \&\& p->step <= g->step \&\& !back)/
+lower steps count (G2)|master/step_samples.c|s/^            g->sum = g->target = g->members = 0;//
+a report of a step that is over counts (G2)|master/step_samples.c|s/^    if (!counted .. g->members > 0 .. p->step < g->step) {/    if (false) {/;s/p->step == g->step .. !lowered/p->step <= g->step \&\& !lowered/
 too many samples are taken (G1)|master/step_samples.c|s/if (msg->samples.count > WIRE_SAMPLES_MAX) {/if (false) {/
 the last target counts (G3)|master/step_samples.c|s/^    if (p->target > g->target) g->target = p->target;/    g->target = p->target;/
-a reached step is forgotten (G3)|master/step_samples.c|s/^    g->changed = g->urgent = false;/    g->changed = g->urgent = g->has_reached = false;/
-a step that comes again is reached (G2)|master/step_samples.c|s/^    if (back) g->has_reached = false;.*//
-a reached step is told at the tick (G4)|master/step_samples.c|s/^    g->reached = g->step;$/    g->reached = g->step; return;/
+a reached step is forgotten (G3)|master/step_samples.c|s/^    g->changed = g->urgent = false;/    g->changed = g->urgent = g->reached = false;/
+a step that comes again is reached (G2)|master/step_samples.c|s/^    if (counted .. g->members == 1 .. p->step < g->step) forget(m, group);//
+a step is over while others are in a higher one (G3)|master/step_samples.c|s/(g->reached || p->samples.step < g->step)/g->reached/
+a step is reached by its sum alone (G3)|master/step_samples.c|s/^        g->reached |= p->samples.over;//
+a step begins anew for who comes to it (G3)|master/step_samples.c|s/^    p->over |= g->reached;//
+a step is not over for who reports it late (G3)|master/step_samples.c|s/^        p->over = true;$//
+a target is never lowered (G3)|master/step_samples.c|s/bool lowered = .*;/bool lowered = false;/
+the step of the dead stays (G2)|master/step_samples.c|s/^    if (g->step > before .. !there) g->urgent = true;/    if (g->members == 0) g->step = before;\n&/
+one that goes back takes all along (G2)|master/step_samples.c|s/counted .. g->members == 1 .. p->step/counted \&\& p->step/
+a reached step is told at the tick (G4)|master/step_samples.c|s/^    g->reached = g->urgent = true;/    g->reached = true;/
 a step that is over is told at the tick (G4)|master/step_samples.c|s/^    if (g->step > before .. !there) g->urgent = true;//
 a newcomer is not told (G4)|master/step_samples.c|s/^        g->changed = g->urgent = true;//
 a sum is told once (G4)|master/step_samples.c|s/^    g->used = g->changed = true;/    g->changed = !g->used; g->used = true;/
