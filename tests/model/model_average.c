@@ -202,6 +202,40 @@ void average_takes(struct model *m, struct process *p, const struct trace *t)
 
 /* ------------------------------------------------------ after each event */
 
+/* Rules A6, A7: who is told that it is time. An owner that has folded, and one
+ * that owns no part, needs no FOLD. */
+static void check_orders(struct model *m, const struct average *a)
+{
+    int64_t age = m->now - a->opened;
+    uint64_t wait = a->state == MOVING ? waiting(m, a) : 0;
+    for (uint32_t i = 0; i < a->slice_count; i++) {
+        uint32_t owner = a->slices[i].owner;
+        if (age >= a->deadline / 8 * 4 && has(wait & ~a->folds, owner) &&
+            !a->slices[i].folded)
+            REFUSE(m, "A6: no FOLD in round %llu",
+                   (unsigned long long)a->number);
+    }
+    for (uint32_t i = 0; i < a->count; i++)
+        if (age >= a->deadline / 8 * 7 && has(wait & ~a->reports, i) &&
+            a->called_at[i] - a->opened < a->deadline / 8 * 7)
+            REFUSE(m, "A7: no REPORT in round %llu",
+                   (unsigned long long)a->number);
+}
+
+/* Rules A8, A9: the round is decided. */
+static void check_waiting(struct model *m, const struct average *a, uint32_t at)
+{
+    unsigned long long id = a->ids[at];
+    int64_t since =
+        a->called_at[at] > a->decided_at ? a->called_at[at] : a->decided_at;
+    if (average_has_all(a, at))
+        REFUSE(m, "A8: process %llu has all parts, and no END", id);
+    else if (!has(a->fetches, at))
+        REFUSE(m, "A8: process %llu lacks parts, and has no FETCH", id);
+    else if (m->now - since >= a->deadline)
+        REFUSE(m, "A9: process %llu is not refused after a deadline", id);
+}
+
 static void settle(struct model *m, struct average *a)
 {
     uint64_t wait = waiting(m, a);
@@ -211,11 +245,7 @@ static void settle(struct model *m, struct average *a)
         REFUSE(m, "A4: no PLAN of tag %llu", (unsigned long long)a->tag);
     if (a->state == MOVING) {
         if (average_due(m, a)) average_decides(m, a);
-        if (m->now - a->opened >= a->deadline / 8 * 4 && !a->folds)
-            REFUSE(m, "A6: no FOLD in round %llu",
-                   (unsigned long long)a->number);
-        if (m->now - a->opened >= a->deadline / 8 * 7 && !a->reports)
-            REFUSE(m, "A7: no REPORT");
+        check_orders(m, a);
     }
     uint64_t live = living(m, a);
     for (uint32_t i = 0; i < a->count && a->state == MOVING; i++)
@@ -225,9 +255,7 @@ static void settle(struct model *m, struct average *a)
     if (a->state != SHARED) return;
     average_gives_up(m, a);
     for (uint32_t i = 0; i < a->count; i++)
-        if (has(wait, i) && average_has_all(a, i))
-            REFUSE(m, "A8: process %llu has all parts, and no END",
-                   (unsigned long long)a->ids[i]);
+        if (has(wait, i)) check_waiting(m, a, i);
 }
 
 /* Rule A9. False: the round is there no more. */

@@ -90,6 +90,7 @@ static void reads_plan(struct caller *c, const struct trace *t)
     c->self = t->size;
     c->part_count = t->part_count < PARTIES ? t->part_count : PARTIES;
     c->called = 0;
+    c->gone = t->set_count > 0 ? t->sets[0] : 0;
     for (uint32_t i = 0; i < c->part_count; i++)
         c->owners[i] = t->parts[i].owner;
     for (uint32_t i = 0; 2 * i + 1 < t->id_count && i < PARTIES; i++)
@@ -101,6 +102,7 @@ static void reads_end(struct process *p, struct caller *c,
 {
     c->ended = true;
     c->number = t->number;
+    c->end = t->number;
     c->term = p->term;
     c->part_count = t->part_count < PARTIES ? t->part_count : PARTIES;
     for (uint32_t i = 0; i < c->part_count; i++)
@@ -117,8 +119,13 @@ void caller_reads(struct model *m, struct process *p, const struct trace *t)
             reads_plan(c, t);
         if (c->number == t->number) data_planned(m, p, c);
         return;
+    case ORDER_FOLD:
+        c->folds = true;
+        return;
     case ORDER_FETCH:
         c->number = t->number;
+        for (uint32_t i = 0; i < t->set_count && i < PARTIES; i++)
+            c->givers[i] |= t->sets[i];
         c->reports = true;
         return;
     case ORDER_REPORT:
@@ -165,7 +172,8 @@ static void begins(struct model *m, struct process *p, const struct trace *t)
     if (!c) c = &p->callers[p->caller_count++];
     if (c->under_way) REFUSE(m, "a tag is called twice at a time");
     data_over(c);
-    *c = (struct caller){.tag = tag, .under_way = true, .lost = c->missed};
+    *c = (struct caller){
+        .tag = tag, .under_way = true, .lost = c->missed, .end = c->end};
     data_begins(m, p, c, t);
     p->call_due = !c->lost && !p->mute && !p->master_lost &&
                   p->installs_due == 0 && p->state == IN_VIEW;
@@ -258,7 +266,7 @@ static void ends(struct model *m, struct process *p, const struct trace *t)
     }
     if (!m->wrong) data_ended(m, p, c, t);
     data_over(c);
-    *c = (struct caller){.tag = c->tag, .missed = c->missed};
+    *c = (struct caller){.tag = c->tag, .missed = c->missed, .end = c->end};
 }
 
 void caller_program(struct model *m, struct process *p, const struct trace *t)

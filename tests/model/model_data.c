@@ -166,6 +166,59 @@ static struct question *question_of(struct model *m, uint64_t key)
     return &m->questions[at];
 }
 
+/* END of the round has come to it. */
+static bool has_ended(const struct process *p, const struct trace *t)
+{
+    for (uint32_t i = 0; i < p->caller_count; i++)
+        if (p->callers[i].tag == t->names[0].tag)
+            return p->callers[i].end >= t->digest;
+    return false;
+}
+
+/* Rules A5, A8: of whom it asks. Its call may be over by now. */
+static void check_asked(struct model *m, const struct process *p,
+                        const struct roll *r, const struct trace *t)
+{
+    struct process *asks = process_of(m, t->number);
+    const struct caller *c = asks ? caller_by(asks, t->digest) : NULL;
+    uint32_t at = place_on(r, p->id);
+    if (!c || c->tag != t->names[0].tag || c->ended) return;
+    if (t->flag == CONTRIBUTION && !has(c->called, at))
+        REFUSE(m, "A5: %llu asks %llu, which has not called",
+               (unsigned long long)t->number, (unsigned long long)p->id);
+    if (t->flag == RESULT && r->owners[t->round] != at &&
+        !has(c->givers[t->round], at))
+        REFUSE(m, "A5, A8: %llu asks %llu, which need not have part %u",
+               (unsigned long long)t->number, (unsigned long long)p->id,
+               t->round);
+}
+
+/* Rule A5: of contributions. One that is lost with a link is asked again of the
+ * same member; a result may be asked of another one, and is not counted. */
+static void await(struct model *m, struct question *q, const struct roll *r,
+                  uint64_t of, const struct trace *t)
+{
+    struct process *asks = process_of(m, t->number);
+    struct caller *c = asks ? caller_by(asks, t->digest) : NULL;
+    uint32_t at = place_on(r, of);
+    if (!c || at == r->count) return;
+    q->awaited = true;
+    if (++c->awaits[at] > CHUNKS_ASKED)
+        REFUSE(m, "A5: %llu asks %llu for %u chunks at a time",
+               (unsigned long long)t->number, (unsigned long long)of,
+               c->awaits[at]);
+}
+
+static void answered(struct model *m, const struct process *p,
+                     struct question *q, struct caller *c,
+                     const struct trace *t)
+{
+    struct roll *r = roll_of(m, p, t->names[0].tag, t->digest, 0);
+    uint32_t at = r ? place_on(r, t->number) : PARTIES;
+    q->awaited = false;
+    if (c && at < PARTIES && c->awaits[at] > 0) c->awaits[at]--;
+}
+
 /* Rule A5: an owner asks for contributions to its part, and a caller for
  * results, of a member of the round. The sender may be done with it by now. */
 void data_asked(struct model *m, struct process *p, const struct trace *t)
@@ -181,11 +234,32 @@ void data_asked(struct model *m, struct process *p, const struct trace *t)
     if (!t->joins && t->flag == CONTRIBUTION && r->owners[t->round] != from)
         REFUSE(m, "A5: %llu asks for contributions to part %u of another",
                (unsigned long long)t->number, t->round);
+    if (!t->joins) check_asked(m, p, r, t);
     struct question *q = question_of(m, key_of(t->number, p->id, t));
-    if (q)
-        q->open++;
-    else
+    if (!q) {
         REFUSE(m, "out of memory");
+        return;
+    }
+    q->open++;
+    if (!t->joins && !q->awaited && t->flag == CONTRIBUTION)
+        await(m, q, r, p->id, t);
+    q->late += t->flag == CONTRIBUTION && has_ended(p, t);
+}
+
+/* Rule A5: asked again, it answers the same, or no. Rule A6: a question that
+ * has come after END is answered by no. */
+static void check_answer(struct model *m, struct question *q,
+                         const struct trace *t)
+{
+    if (t->size > 0 && q->size > 0 && q->size != t->size)
+        REFUSE(m, "A5: %llu gives another answer than before",
+               (unsigned long long)t->number);
+    if (t->size > 0 && q->open == q->late)
+        REFUSE(m, "A6: %llu contributes after END",
+               (unsigned long long)t->number);
+    if (t->size > 0) q->size = t->size;
+    q->open--;
+    if (q->late > q->open) q->late = q->open;
 }
 
 static void fill(struct model *m, struct stream *s, uint64_t whole,
@@ -213,8 +287,9 @@ void data_came(struct model *m, struct process *p, const struct trace *t)
         REFUSE(m, "A5: %llu answers what it was not asked",
                (unsigned long long)t->number);
     else
-        q->open--;
+        check_answer(m, q, t);
     struct caller *c = caller_by(p, t->digest);
+    if (q && q->awaited) answered(m, p, q, c, t);
     if (!c || t->size == 0 || c->tag != t->names[0].tag) return;
     struct roll *r = roll_of(m, p, c->tag, c->number, p->term);
     uint32_t from = r ? place_on(r, t->number) : 0;
@@ -251,6 +326,15 @@ void data_folded(struct model *m, const struct process *p,
                    "A6: part %u has the contribution of %u, which has not "
                    "come as a whole",
                    t->value, i);
+    for (uint32_t i = 0; i < PARTIES && !m->wrong; i++) {
+        if (has(set, i) || !has(c->called, i)) continue;
+        if (is_whole(&c->streams[CONTRIBUTION][i]))
+            REFUSE(m, "A6: part %u lacks the contribution of %u, which is here",
+                   t->value, i);
+        else if (!c->folds && !has(c->gone, i))
+            REFUSE(m, "A6: part %u is folded without %u, and before FOLD",
+                   t->value, i);
+    }
     if (r) r->folded |= 1ull << t->value;
 }
 

@@ -185,6 +185,7 @@ static void fetch(struct model *m, struct average *a, uint32_t at,
                   const struct trace *t)
 {
     uint64_t live = living(m, a);
+    a->fetches |= 1ull << at;
     if (average_has_all(a, at)) REFUSE(m, "A8: FETCH to one who has all parts");
     if (t->set_count != a->slice_count) REFUSE(m, "A8: FETCH of other parts");
     for (uint32_t i = 0; i < a->slice_count && !m->wrong; i++) {
@@ -339,7 +340,8 @@ void average_gives(struct model *m, struct process *p, const struct trace *t)
         int64_t eighths = t->flag == ORDER_FOLD ? 4 : 7;
         if (m->now - a->opened < a->deadline / 8 * eighths)
             REFUSE(m, "A6, A7: order %u too early", t->flag);
-        if (t->flag == ORDER_FOLD) a->folds = true;
-        if (t->flag == ORDER_REPORT) a->reports = true;
+        uint64_t *had = t->flag == ORDER_FOLD ? &a->folds : &a->reports;
+        if (has(*had, at)) REFUSE(m, "A6, A7: order %u comes again", t->flag);
+        *had |= 1ull << at;
     }
 }

@@ -16,16 +16,17 @@ enum edit {
     REMOVED,
     TWICE,
     CHANGED,
-    OTHER_BYTES,  /* of a vector: one bit */
+    OTHER_BYTES,  /* of a vector: one bit; of a message: another of its words */
     PAIR_REMOVED, /* a message, as if it had never been sent */
     PAIR_TWICE,
     PAIR_CHANGED,
+    PAIR_OTHER,
     EDITS,
 };
 
 static const char *const edit_names[EDITS] = {
-    "removed",      "twice",      "changed",     "other bytes",
-    "pair removed", "pair twice", "pair changed"};
+    "removed",      "twice",      "changed",      "other bytes",
+    "pair removed", "pair twice", "pair changed", "pair other"};
 
 /* Edits that leave a behaviour of the rules. */
 static const struct {
@@ -258,6 +259,26 @@ static uint8_t *other_bytes(const struct trace *t)
     return bytes;
 }
 
+/* What change() leaves: the members of a set, and whether a step is reached.
+ * False: there is none. */
+static bool change_other(struct trace *t, uint64_t *sets)
+{
+    bool orders = t->message == MESSAGE_COVERAGE &&
+                  (t->flag == ORDER_PLAN || t->flag == ORDER_FETCH ||
+                   t->flag == ORDER_END);
+    bool folded = t->message == MESSAGE_PARTIAL && t->flag == SAYS_FOLDED;
+    if (t->message == MESSAGE_SAMPLES && t->kind >= TRACE_TO_PROCESS) {
+        t->flag ^= 1; /* G3 */
+        return true;
+    }
+    if ((!orders && !folded) || t->set_count == 0) return false;
+    memcpy(sets, t->sets, t->set_count * sizeof *sets);
+    /* A6: one contributor less. */
+    sets[0] = folded ? sets[0] & (sets[0] - 1) : sets[0] ^ 1;
+    t->sets = sets;
+    return true;
+}
+
 /* The verdict on the trace with this edit; NULL: accepted. */
 static const char *verdict(size_t at, enum edit edit)
 {
@@ -268,13 +289,15 @@ static const char *verdict(size_t at, enum edit edit)
     size_t other = edit >= PAIR_REMOVED ? records[at].partner : at;
     enum edit what = edit >= PAIR_REMOVED ? edit - PAIR_REMOVED : edit;
     uint8_t *bytes = NULL;
+    uint64_t sets[PARTIES_MAX];
     const char *why = NULL;
     for (size_t i = 0; i < record_count && !why; i++) {
         struct trace t = records[i].t;
         bool here = edit < EDITS && (i == at || i == other);
         if (here && what == REMOVED) continue;
         if (here && what == CHANGED) (void)change(&t, names);
-        if (here && what == OTHER_BYTES) t.bytes = bytes = other_bytes(&t);
+        if (here && edit == OTHER_BYTES) t.bytes = bytes = other_bytes(&t);
+        if (here && edit == PAIR_OTHER) (void)change_other(&t, sets);
         why = model_take(m, &t);
         if (here && what == TWICE && !why) why = model_take(m, &t);
     }
@@ -398,11 +421,13 @@ static void edit_all(void)
         for (enum edit e = 0; e < EDITS; e++) {
             struct trace copy = *t;
             struct trace_name names[WIRE_OPS_MAX];
+            uint64_t sets[PARTIES_MAX];
             bool pair = e >= PAIR_REMOVED;
             if (pair && records[i].partner == 0) continue;
             if (e == OTHER_BYTES && t->byte_count == 0) continue;
             if ((e == CHANGED || e == PAIR_CHANGED) && !change(&copy, names))
                 continue;
+            if (e == PAIR_OTHER && !change_other(&copy, sets)) continue;
             if (is_one_of_two(i, e)) continue;
             edits++;
             if (verdict(i, e) != NULL)

@@ -475,6 +475,13 @@ static void check_time(const struct sim *s, const struct sim_proc *p,
               "process %u waits in a partial all-reduce", p->uid);
 }
 
+/* It has said no, and is asked again at the tick after the pause. */
+static bool pauses(const struct sim *s, const struct partial_stream *in)
+{
+    const pccl_ns ticks = 2 * PCCL_TIME_OF_TICK(SIM_DEADLINE);
+    return in->pause_until > 0 && s->now < in->pause_until + ticks;
+}
+
 /* Rule A5: who is asked for its result is asked for its contribution, too, for
  * which the result may be waiting. */
 static void check_asked(const struct sim *s, const struct sim_proc *p,
@@ -483,7 +490,7 @@ static void check_asked(const struct sim *s, const struct sim_proc *p,
     for (uint32_t i = 0; i < c->member_count; i++) {
         const struct partial_member *m = &c->members[i];
         const struct partial_stream *in = &m->input;
-        bool due = in->chunks && !m->gone && in->pause_until <= s->now;
+        bool due = in->chunks && !m->gone && !pauses(s, in);
         SIM_CHECK(s,
                   !due || in->here + in->asked > 0 ||
                       m->asked[PARTIAL_RESULT] == 0,

@@ -91,6 +91,8 @@ static const struct {
     {"disagree", 17033071},
     {"disagree", 17047181},
     {"disagree", 17077050},
+    {"averages", 18001532}, /* A5: between a pause and a tick, in the oracle */
+    {"averages", 18002681}, /* A7: a call after seven eighths, in the model */
 };
 
 #endif
