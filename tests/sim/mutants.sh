@@ -924,6 +924,7 @@ rounds of the dead stay (A1)|master/coverage.c|s/bool dead = .*/bool dead = fals
 who calls amid gets no PLAN (A4)|master/coverage_call.c|s/r->changed .= r->state == COVERAGE_MOVING;/r->changed |= false;/
 parts ignore rates (A4)|master/coverage_parts.c|s/^    if (!known) return;/    return;/
 contributions wait for results (A5)|elastic/partial_move.c|s/bool input = i == 0;/bool input = i == c->part_count;/;s/c->own : i - 1;/c->own : i;/;s/m->asked.kind. == PARTIAL_WINDOW/m->asked[0] + m->asked[1] >= PARTIAL_WINDOW/
+more chunks are asked for at a time (A5)|elastic/partial_move.c|s/m->asked\[kind\] == PARTIAL_WINDOW/m->asked[kind] == 2 * PARTIAL_WINDOW/
 half a contribution is folded (A6)|elastic/partial.c|s/m->input.here == m->input.count;/m->input.here > 0;/
 weights are ignored (A6)|elastic/partial.c|s/weights.n... = m->weight;/weights[n++] = 1;/
 who is not heard waits (R7a)|link/links.c|s/^    if (is_unheard(user, c)) return false;//
