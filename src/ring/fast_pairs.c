@@ -36,7 +36,7 @@ static bool size_endpoint(const struct engine *e, const struct fast_path *q,
     size_t sends = all ? p->send_bytes[rank] : chunk_of(e, q);
     size_t recvs = all ? p->recv_bytes[rank] : chunk_of(e, q);
     uint8_t *to;
-    if (sends > FAST_BLOCK_MAX || recvs > FAST_BLOCK_MAX) return false;
+    if (sends > EAGER_MAX || recvs > EAGER_MAX) return false; /* D2b */
     ep->body = NULL;
     ep->frames = 1;
     ep->sends = (uint32_t)sends;

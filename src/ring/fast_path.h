@@ -15,10 +15,7 @@
 #include "../link/frame.h"
 #include "plan.h"
 
-enum {
-    FAST_PARTNERS_MAX = 15,
-    FAST_BLOCK_MAX = 16 * 1024, /* bytes for one member, where each has own */
-};
+enum { FAST_PARTNERS_MAX = 15 };
 
 struct conn;
 struct engine;
