@@ -36,7 +36,8 @@ static bool size_endpoint(const struct engine *e, const struct fast_path *q,
     size_t sends = all ? p->send_bytes[rank] : chunk_of(e, q);
     size_t recvs = all ? p->recv_bytes[rank] : chunk_of(e, q);
     uint8_t *to;
-    if (sends > EAGER_MAX || recvs > EAGER_MAX) return false; /* D2b */
+    size_t most = q->ep_count > 1 ? EAGER_MAX : FAST_PAIR_MAX; /* D2b */
+    if (sends > most || recvs > most) return false;
     ep->body = NULL;
     ep->frames = 1;
     ep->sends = (uint32_t)sends;

@@ -15,7 +15,12 @@
 #include "../link/frame.h"
 #include "plan.h"
 
-enum { FAST_PARTNERS_MAX = 15 };
+enum {
+    FAST_PARTNERS_MAX = 15,
+    /* Bytes for one member, where two members are all: beyond, an operation
+     * reads while the other one writes. */
+    FAST_PAIR_MAX = 16 * 1024,
+};
 
 struct conn;
 struct engine;
