@@ -195,6 +195,9 @@ static bool play_fast(struct member *u, const struct tape_record *r)
     case MEMBER_CONVERT:
         member_convert(u);
         return true;
+    case MEMBER_SAY_FAST:
+        member_say_fast(u, r);
+        return true;
     case MEMBER_MEMORY:
         member_scribble(u, r->arg, &in);
         return true;
@@ -338,6 +341,17 @@ static size_t make_frame(uint64_t *random, uint8_t *to)
     return FRAME_SIZE + numbers(random, to + FRAME_SIZE, f.size);
 }
 
+static size_t make_say(uint64_t *random, uint8_t *body)
+{
+    size_t size = numbers(random, body, 6);
+    if (tape_pick(random, 4)) body[2] = 0;
+    if (tape_pick(random, 4)) body[1] &= FLAG_CONFIRM | FLAG_SINGLE_COPY;
+    if (tape_pick(random, 2)) body[0] = (uint8_t)(1 + tape_pick(random, 3));
+    if (tape_pick(random, 4) == 0)
+        body[0] = (uint8_t)(FRAME_PART_GET - 1 + tape_pick(random, 2));
+    return size;
+}
+
 size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
 {
     static const uint8_t often[] = {
@@ -345,7 +359,8 @@ size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
         MEMBER_FAST,    MEMBER_POLL,   MEMBER_MASTER_SAYS,  MEMBER_MASTER_SAYS,
         MEMBER_SENT,    MEMBER_GREET,  MEMBER_MEMORY,       MEMBER_RECV,
         MEMBER_SYNC,    MEMBER_TICK,   MEMBER_TAKE,         MEMBER_REGION,
-        MEMBER_PARTIAL, MEMBER_RESUME, MEMBER_PARTIAL_TAKE, MEMBER_OFFER};
+        MEMBER_PARTIAL, MEMBER_RESUME, MEMBER_PARTIAL_TAKE, MEMBER_OFFER,
+        MEMBER_SAY_FAST};
     uint8_t *body = to + TAPE_HEAD;
     if (tape_pick(random, 2)) kind = often[tape_pick(random, sizeof often)];
     uint8_t arg = (uint8_t)tape_pick(random, kind == MEMBER_CONFIG ? 3 : 6);
@@ -374,12 +389,7 @@ size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
         size = make_frame(random, body);
         break;
     case MEMBER_SAY:
-        size = numbers(random, body, 6);
-        if (tape_pick(random, 4)) body[2] = 0;
-        if (tape_pick(random, 4)) body[1] &= FLAG_CONFIRM | FLAG_SINGLE_COPY;
-        if (tape_pick(random, 2)) body[0] = (uint8_t)(1 + tape_pick(random, 3));
-        if (tape_pick(random, 4) == 0)
-            body[0] = (uint8_t)(FRAME_PART_GET - 1 + tape_pick(random, 2));
+        size = make_say(random, body);
         break;
     case MEMBER_MASTER_SAYS:
         arg = (uint8_t)tape_random(random);
@@ -403,6 +413,10 @@ size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
     case MEMBER_TICK:
         size = 4;
         body[3] = (uint8_t)tape_pick(random, 6);
+        break;
+    case MEMBER_SAY_FAST:
+        if (tape_pick(random, 4)) body[0] = 0;
+        arg |= tape_pick(random, 2) ? 128 : 0;
         break;
     case MEMBER_SEND:
     case MEMBER_RECV:

@@ -466,15 +466,15 @@ static void link_all(struct member *u)
     for (uint32_t i = 0; i < MEMBER_CONNS; i++) member_drain(u, i, SIZE_MAX);
 }
 
-static void join_view(struct member *u)
+static void join_view(struct member *u, uint32_t world)
 {
-    struct wire_member members[MEMBER_OTHERS + 1];
+    struct wire_member members[MEMBER_WORLD_MAX];
     struct wire_msg welcome = {.type = WIRE_WELCOME};
     struct wire_msg view = {.type = WIRE_PROPOSE, .round = 1};
     welcome.welcome.id = MEMBER_SELF;
-    for (uint64_t i = 0; i <= MEMBER_OTHERS; i++)
-        members[i] = (struct wire_member){.id = i + 1, .host = HOST};
-    view.member_count = MEMBER_OTHERS + 1;
+    for (uint32_t i = 0; i < world; i++)
+        members[i] = (struct wire_member){.id = i + 1u, .host = HOST};
+    view.member_count = world;
     view.members = members;
     view.view.ring = view.view.mesh = true;
     member_tell(u, &welcome);
@@ -482,7 +482,7 @@ static void join_view(struct member *u)
     link_all(u);
     session_settle(u->s);
     view.type = WIRE_INSTALL;
-    view.view.world = MEMBER_OTHERS + 1;
+    view.view.world = world;
     member_tell(u, &view);
     assert(u->s->state == SESSION_MEMBER);
 }
@@ -501,7 +501,11 @@ void member_begin(struct member *u, const struct tape_record *config)
         configure(u, &in, &hello);
     }
     session_hello(u->s, &hello);
-    if (!config) join_view(u);
+    if (!config) {
+        join_view(u, MEMBER_OTHERS + 1);
+    } else if (config->size > 0 && (config->bytes[0] & 8)) {
+        join_view(u, 2 + config->bytes[0] / 16u % (MEMBER_WORLD_MAX - 1));
+    }
 }
 
 void member_end(struct member *u)

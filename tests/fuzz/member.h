@@ -11,7 +11,7 @@
 
 enum {
     MEMBER_CONNS = 256,
-    MEMBER_CHANNELS = 6,
+    MEMBER_CHANNELS = 8,
     MEMBER_QUEUE = 64 * 1024, /* bytes of a queue of a channel */
     MEMBER_OPS = 12,
     MEMBER_RNDVS = 8,
@@ -24,7 +24,7 @@ enum {
 };
 
 /* As a tape without CONFIG has it: this member and others, in a view. */
-enum { MEMBER_SELF = 2, MEMBER_OTHERS = 3 };
+enum { MEMBER_SELF = 2, MEMBER_OTHERS = 3, MEMBER_WORLD_MAX = 8 };
 
 struct member_channel {
     struct shared_memory memory; /* both ends are mapped by it */
@@ -75,7 +75,8 @@ struct member {
 };
 
 /* A member after HELLO; config NULL: one that is in a view with links to all
- * others. */
+ * others. Bit 8 of CONFIG asks for that as well, its high bits for the world.
+ */
 void member_begin(struct member *u, const struct tape_record *config);
 void member_end(struct member *u);
 
@@ -131,6 +132,7 @@ void member_partial_order(struct member *u, struct fuzz_input *in);
 
 /* --- member_say.c: frames and messages that fit what is going on --- */
 void member_say(struct member *u, const struct tape_record *r);
+void member_say_fast(struct member *u, const struct tape_record *r);
 void member_master_says(struct member *u, const struct tape_record *r);
 
 #endif

@@ -152,8 +152,7 @@ void member_launch(struct member *u, const struct tape_record *r)
     struct op_request *q = &o->request;
     if (q->quant.algorithm != QUANT_NONE)
         engine_quantize(q, q->quant.algorithm, q->quant.code);
-    if (r->kind == MEMBER_FAST && q->plan.coll <= COLL_BARRIER &&
-        session_fast(u->s, q, 0)) {
+    if (r->kind == MEMBER_FAST && session_fast(u->s, q, 0)) {
         u->fast = o;
         return;
     }

@@ -58,10 +58,12 @@ enum member_kind {
     MEMBER_PARTIAL_TAKE, /* tag (8) */
     MEMBER_OFFER,        /* revision (8), rate (8), share (4), tensors */
     MEMBER_OFFER_END,
-    MEMBER_SAMPLES, /* step, count, target (8 each) */
-    MEMBER_RESUME,  /* calls the next coordinator; bits of the argument: 1, the
-                       last one was lost with a grace, 2, RESUMED follows, 4,
-                       which says that INSTALL does */
+    MEMBER_SAMPLES,  /* step, count, target (8 each) */
+    MEMBER_RESUME,   /* calls the next coordinator; bits of the argument: 1, the
+                        last one was lost with a grace, 2, RESUMED follows, 4,
+                        which says that INSTALL does */
+    MEMBER_SAY_FAST, /* what a fast operation waits for; argument: endpoint, or
+                        128 and more: of all; how odd it is (1), bytes */
     MEMBER_KIND_COUNT,
 };
 
