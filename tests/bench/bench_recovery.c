@@ -59,6 +59,15 @@ static int world_of(pcclComm_t *comm)
     return size;
 }
 
+/* Nobody ends before all have their results: who ends at once may keep another
+ * one from its own. finish() ends them. */
+__attribute__((noreturn)) static void tell_and_stay(const struct group *g,
+                                                    struct report r)
+{
+    tell(g, r);
+    for (;;) pause();
+}
+
 static size_t elements(const struct group *g)
 {
     const char *sizes = g->o->sizes;
@@ -78,7 +87,7 @@ static void be_member(const struct group *g, int rank, bool join)
     size_t count = elements(g);
     float *in = make_buffer(count);
     float *out = make_buffer(count);
-    struct report r = {.rank = rank, .started = begun};
+    struct report r = {.rank = rank, .kind = 2, .started = begun};
     int steps = 0;
     int full = 0;
     bool first = true;
@@ -104,7 +113,10 @@ static void be_member(const struct group *g, int rank, bool join)
             r.installed = v.installed_ns;
             continue;
         }
-        if (rc != pcclSuccess) break;
+        if (rc != pcclSuccess) {
+            r.kind = 2;
+            break;
+        }
         if (world < g->o->ranks && r.failed == 0) continue;
         if (++full == 1) r.longest = 0;
         r.done = after;
@@ -117,8 +129,7 @@ static void be_member(const struct group *g, int rank, bool join)
         }
         if (join && world > g->o->ranks) break;
     }
-    tell(g, r);
-    _exit(0);
+    tell_and_stay(g, r);
 }
 
 /* A newcomer: from having its data to its first result. */
@@ -135,8 +146,7 @@ static void be_newcomer(const struct group *g, int rank)
     if (!comm || !in || !out || reduce(comm, in, count, out) != pcclSuccess)
         r.kind = 2;
     r.done = bench_now();
-    tell(g, r);
-    _exit(0);
+    tell_and_stay(g, r);
 }
 
 static bool start(struct group *g, const struct bench_options *o, bool join)
@@ -186,6 +196,25 @@ static bool receive(const struct group *g, struct report *r)
     return read(g->pipe[0], r, sizeof *r) == (ssize_t)sizeof *r;
 }
 
+static int give_up(struct group *g, int children, const char *what)
+{
+    fprintf(stderr, "pccl-bench: %s\n", what);
+    finish(g, children);
+    return 1;
+}
+
+/* All ranks are in one view and have reduced. */
+static bool warm_up(struct group *g)
+{
+    struct report r;
+    for (int warm = 0; warm < g->o->ranks;) {
+        if (!receive(g, &r)) return false;
+        if (r.kind != 0) return false;
+        warm++;
+    }
+    return true;
+}
+
 enum { PARTS = 6 };
 
 static void head(const struct bench_options *o, const char *what)
@@ -220,19 +249,14 @@ int bench_recovery(const struct bench_options *o)
         struct group g;
         if (!start(&g, o, false)) return 1;
         struct report r;
-        for (int warm = 0; warm < o->ranks;) {
-            if (!receive(&g, &r)) return 1;
-            warm += r.kind == 0;
-        }
+        if (!warm_up(&g))
+            return give_up(&g, o->ranks, "the ranks did not begin");
         int64_t killed = bench_now();
         (void)kill(g.pids[1 + round % o->ranks], o->signal);
         double worst[PARTS] = {0};
         for (int i = 0; i < o->ranks - 1; i++) {
-            if (!receive(&g, &r) || r.failed == 0) {
-                fprintf(stderr, "pccl-bench: a survivor did not recover\n");
-                finish(&g, o->ranks);
-                return 1;
-            }
+            if (!receive(&g, &r) || r.failed == 0)
+                return give_up(&g, o->ranks, "a survivor did not recover");
             double ms[PARTS] = {(double)(r.closed - killed) / 1e6,
                                 (double)(r.proposed - r.closed) / 1e6,
                                 (double)(r.installed - r.proposed) / 1e6,
@@ -264,14 +288,13 @@ int bench_join(const struct bench_options *o)
         struct group g;
         if (!start(&g, o, true)) return 1;
         struct report r;
-        for (int warm = 0; warm < o->ranks;) {
-            if (!receive(&g, &r)) return 1;
-            warm += r.kind == 0;
-        }
+        if (!warm_up(&g))
+            return give_up(&g, o->ranks, "the ranks did not begin");
         g.pids[o->ranks + 1] = fork();
         if (g.pids[o->ranks + 1] == 0) be_newcomer(&g, o->ranks);
         for (int i = 0; i < o->ranks + 1; i++) {
-            if (!receive(&g, &r) || r.kind == 2) return 1;
+            if (!receive(&g, &r) || r.kind == 2)
+                return give_up(&g, o->ranks + 1, "the newcomer did not join");
             if (r.rank == o->ranks)
                 join[count] = (double)(r.done - r.started) / 1e6;
             else if ((double)r.longest / 1e6 > still[count])

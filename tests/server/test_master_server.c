@@ -286,8 +286,8 @@ static void test_a_silent_member_is_evicted(void **state)
     assert_true(now() - start >= SHORT * 6 / 10);
     peer_expect(&p[1], WIRE_EVICT);
     assert_non_null(strstr(p[1].msg.abort.text, "silent"));
-    const char *line = "rank 1 (pid 101) evicted: was silent for 0.";
-    assert_memory_equal(b.lines[1], line, strlen(line));
+    /* On a busy machine the coordinator also says that it did not run. */
+    bench_expect_line(&b, "rank 1 (pid 101) evicted: was silent for ");
     peer_expect(&p[0], WIRE_FLUSH);
     for (int i = 0; i < 2; i++) peer_close(&p[i]);
     bench_close(&b);

@@ -64,7 +64,7 @@ firewall)
     need '"phase":"after","peers":4' out
     need '"optimize":0' out
     need '"mark":"before 2M",.*"ring":\[1,[24],.*\]' log
-    need '"mark":"after 1M",.*"ring":\[1,[24],.*\]' log ;;
+    need '"mark":"after 2M",.*"ring":\[1,[24],.*\]' log ;;
 stranded)
     # Peer 1 reaches the master alone, so there is no ring; every peer gets the
     # cause, and stays.
