@@ -58,6 +58,12 @@ elastic/partial.c elastic/partial_call.c elastic/partial_move.c elastic/offer.c 
 elastic/session_offer.c elastic/session_partial.c
 master/coverage.c master/coverage_call.c master/coverage_order.c
 master/master_open.c master/offers.c master/step_samples.c master/switchboard.c master/master_conn.c
+link/link_patience.c ring/backup.c ring/blocked_tags.c ring/engine.c
+ring/engine_io.c ring/exchange.c ring/op.c ring/op_queue.c ring/op_waits.c
+ring/single_copy.c ring/spread_single_copy.c master/optimize.c master/sites.c
+master/votes.c base/decimal.c base/memory_supply.c base/port_range.c
+base/secure_text.c link/shared_memory.c base/env.c mpi/slurm_task.c
+launch/option_elect.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -71,7 +77,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
 fuzzers='conn master replicas wire frame text launch agent remote manifest journal secure token
-    key guest gate elect elf ask'
+    key guest gate elect elf ask memory environment'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 

@@ -260,7 +260,13 @@ static const char *const words[] = {"-n",
                                     "-report-bindings",
                                     "-print-all-exitcodes",
                                     "-timestamp-output",
-                                    "-debug"};
+                                    "-debug",
+                                    "-elect",
+                                    "http://127.0.0.1:2379/run",
+                                    "-elect-ttl",
+                                    "30",
+                                    "-elect-auth",
+                                    "-elected"};
 
 /* A word of the list, or of the input: at most 30 bytes after their number. */
 static char *take_word(struct fuzz_input *in, const char *file)
