@@ -61,7 +61,7 @@ struct session_waits {
 struct pending_abort {
     uint64_t scope, tag;
     uint32_t loss;  /* number of the next loss at that time (rule P1) */
-    uint32_t epoch; /* of its INSTALL; 0: */
+    uint32_t epoch; /* of its INSTALL; 0: it is fresh */
     uint8_t verdict;
     bool fresh;     /* of the round under way: its INSTALL has not come */
     bool any_scope; /* it is for the next launch of the tag (rule V6e) */
@@ -326,10 +326,11 @@ void session_take_verdict(struct session *s, const struct op_request *r);
 bool session_is_kept(enum op_verdict verdict);
 /* Rule F6b: the program has been notified of that loss. */
 void session_loss_told(struct session *s, uint32_t loss);
-/* Rule V6g. What is kept for scopes, as a launch of the whole view has met a
- * loss; the verdicts on operations of which the tag is in use in another scope,
- * behind `count` operations of a list of WIRE_OPS_MAX places, in pairs behind
- * the operation that is under way. */
+/* Rule V6g. Drops the verdicts on operations of the tag in scopes, where a
+ * launch of the whole view is over without a verdict. Adds to a list of `count`
+ * operations, of WIRE_OPS_MAX places, the verdicts that are kept while their
+ * tag is in use in another scope; in pairs: each behind the operation that
+ * uses it. Returns the number of operations. */
 void session_forget_kept(struct session *s, uint64_t tag);
 uint32_t session_kept(const struct session *s, struct wire_op *ops,
                       uint32_t count, bool pairs);

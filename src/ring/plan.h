@@ -100,7 +100,7 @@ struct plan {
     uint32_t root;         /* rank; with DONE_TREE, that of the tree */
     uint32_t parent;       /* rank; with DONE_TREE; the root is its own one */
     struct tree_node tree; /* of the algorithm `tree` */
-    struct grid_node grid; /* of the algorithm `grid` */
+    struct grid_node grid; /* with DONE_GRID */
     uint32_t position;     /* of this rank in the ring, */
     uint32_t prev, next;   /* ... and the ranks beside it */
     uint32_t chunks;       /* of the vector, each with an owner */

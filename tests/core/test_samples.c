@@ -200,7 +200,7 @@ static void test_a_target_is_lowered(void **state) /* G1, G3 */
     expect("step 7: 100 of 100 by 2 to 012 reached\n");
 }
 
-/* Who comes after them begins a step, which is not below theirs. */
+/* A member that comes after them begins a step, which is not below theirs. */
 static void test_all_who_counted_die(void **state) /* G2 */
 {
     (void)state;

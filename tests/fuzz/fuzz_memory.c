@@ -13,7 +13,7 @@
 
 enum { SIZES = 10, LEAST = 4096, MOST_BITS = 16 };
 
-/* What is wrong with the memory or its offer: bits of a number. */
+/* Faults of the memory or of its offer: bits of a number. */
 enum {
     WRONG_SIZE_OFFERED = 1,
     WRONG_SIZE_OF_FILE = 2,

@@ -403,8 +403,9 @@ static void configure(struct member *u, struct fuzz_input *in,
     e->many = fuzz_u8(in);
     if (bits & 2) e->cached = 0;
     if (bits & 4) e->single_copy_world = 0;
-    e->piece = fuzz_u32(in) % (256 * 1024 + 1);
-    if (bits & 8) e->piece %= 32 * 1024 + 1; /* fits a place in any world */
+    /* An element at least, and a place of sixteen members at most. */
+    e->piece = fuzz_u32(in) % (64 * 1024 + 1);
+    if (e->piece > 0 && e->piece < 64) e->piece = 64;
     hello->hello.self.host = fuzz_u64(in);
     size_t size = fuzz_u8(in) % sizeof name;
     for (size_t i = 0; i < size; i++) name[i] = (char)fuzz_u8(in);
