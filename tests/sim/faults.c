@@ -309,8 +309,8 @@ static bool is_slow_moment(const struct sim *s)
     return true;
 }
 
-/* A member is in the midst of an all-reduce of several sites, or of what it
- * reads where another one has put it. */
+/* A member is in the midst of an all-reduce of several sites, of what it reads
+ * where another one has put it, or of what goes over a grid. */
 static bool is_amid(const struct sim *s)
 {
     for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
@@ -320,7 +320,8 @@ static bool is_amid(const struct sim *s)
             if (!op || op_phase(op) != PHASE_RUNNING) continue;
             const struct algorithm *a = op->plan.algorithm;
             if ((a == &allreduce_direct && op->plan.r.hierarchy) ||
-                (a == &spread_single_copy && op->mapped_bytes > 0))
+                (a == &spread_single_copy && op->mapped_bytes > 0) ||
+                a == &allreduce_grid || a == &broadcast_grid)
                 return true;
         }
     }

@@ -35,16 +35,20 @@ void sim_choose_grid(struct sim_options *o, uint64_t seed, bool all,
     o->mesh_max = 4;
 }
 
-/* Members are lost amid the large vectors of several sites (D15), and amid
- * those that one member puts where all others of its host take them (D16). */
+/* Members are lost amid the large vectors of several sites (D15), amid those
+ * that one member puts where all others of its host take them (D16), and amid
+ * those that go over a grid (D22, D23). */
 void sim_choose_lost(struct sim_options *o, uint64_t seed, bool others)
 {
     bool sites = seed % 80 == 38, spread = seed % 80 == 70;
-    if (others || o->slow || o->storm || (!sites && !spread)) return;
-    o->procs = o->quorum = SIM_FEW;
+    bool grid = seed % 80 == 54;
+    if (others || o->slow || o->storm || (!sites && !spread && !grid)) return;
+    o->procs = o->quorum = grid ? 9 : SIM_FEW;
+    if (grid) o->alive_max = SIM_ALIVE_MAX;
+    if (grid) o->mesh_max = 4;
     o->one_host = o->pairwise = o->lends = spread;
     o->interleaved = false;
-    o->sites = sites ? 2 : 0;
+    o->sites = sites ? 2 : grid ? SIM_ALIVE_MAX : 0;
     o->large = true;
     o->pipe_max += 32768 - o->pipe_min;
     o->pipe_min = 32768;
@@ -53,6 +57,7 @@ void sim_choose_lost(struct sim_options *o, uint64_t seed, bool others)
     o->amid = true;
     o->piece = 8192u << seed / 80 % 4;
     o->algorithm = sites ? "direct" : "single_copy";
+    if (grid) o->algorithm = seed / 80 % 2 ? "grid_direct" : "grid_scatter";
     o->crash = o->leave = 0;
     o->join = 4000;
     o->steps += 40000;

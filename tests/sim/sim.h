@@ -57,9 +57,9 @@ enum {
     X(lent) X(lent_lost) X(lent_queued) X(spread_turns) X(spread_lost) \
     X(scatter_turns) \
     X(through_root) X(tree) X(tree_lost) X(tree_confirmed) \
-    X(grid) X(grid_lost) X(grid_confirmed) X(grid_direct_lost) X(deferred) \
-    X(confirmed) X(scoped) X(scoped_lost) X(local) X(shuffled) \
-    X(two_groups) X(master_lost) X(again) X(sync) \
+    X(grid) X(grid_lost) X(grid_confirmed) X(grid_direct_lost) \
+    X(grid_scatter_lost) X(deferred) X(confirmed) X(scoped) X(scoped_lost) \
+    X(local) X(shuffled) X(two_groups) X(master_lost) X(again) X(sync) \
     X(sync_received) X(sync_blocks) X(sync_alone) X(sync_odd) X(sync_ahead) \
     X(sync_foreign) X(sync_conflict) X(sync_none) X(sync_resume) \
     X(sync_lost) X(sync_late) X(sync_two) X(sync_tie) X(sync_popular) \

@@ -243,6 +243,7 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
     c->tree_lost += tree && lost;
     c->grid_lost += grid && lost;
     c->grid_direct_lost += p->algorithm == &allreduce_grid && lost;
+    c->grid_scatter_lost += p->algorithm == &broadcast_grid && lost;
     c->interleaved_lost += interleaved && result != pcclSuccess;
     c->sites_lost += sites && lost;
     c->lent_lost += mapped && lost;
