@@ -133,6 +133,23 @@ static void test_segments_pass_on(void **state)
     check_results(0, SIZE);
 }
 
+/* The driver is told that there is something to pass on. */
+static void test_the_driver_is_told(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < WORLD; i++) launch(i, 0, SIZE);
+    deaf[1][0] = true;
+    settle();
+    deaf[1][0] = false;
+    for (uint32_t i = 0; i < WORLD; i++)
+        if (i != 1) conn_clear_dirty(&engines[1]->links, i);
+    while (carry(0, 1)) continue;
+    assert_true(conn_may_send(&engines[1]->links, 5)); /* down its column */
+    assert_true(conn_may_send(&engines[1]->links, 2)); /* in its row */
+    settle();
+    check_results(0, SIZE);
+}
+
 /* The root sends one vector, nobody more than two and a little, and everybody
  * gets one. */
 static void test_bytes(void **state)
@@ -151,9 +168,9 @@ static void test_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GRID_TEST(test_every_root),     GRID_TEST(test_waits_for_all),
-        GRID_TEST(test_without_credit), GRID_TEST(test_segments_pass_on),
-        GRID_TEST(test_bytes),
+        GRID_TEST(test_every_root),         GRID_TEST(test_waits_for_all),
+        GRID_TEST(test_without_credit),     GRID_TEST(test_segments_pass_on),
+        GRID_TEST(test_the_driver_is_told), GRID_TEST(test_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
