@@ -126,7 +126,7 @@ struct topology_blocker {
 
 /* Explains why there is no ring: peers without any outgoing or incoming edge,
  * or, if every peer has both, the missing edges that `order` uses. Writes at
- * most max blockers; returns their number. */
+ * most max blockers; returns how many there are. */
 uint32_t topology_blockers(const struct topology_instance *in,
                            const uint16_t *order,
                            struct topology_blocker *blockers, uint32_t max);

@@ -64,6 +64,16 @@ ring/single_copy.c ring/spread_single_copy.c master/optimize.c master/sites.c
 master/votes.c base/decimal.c base/memory_supply.c base/port_range.c
 base/secure_text.c link/shared_memory.c base/env.c mpi/slurm_task.c
 launch/option_elect.c
+base/io_wake.c base/secure_socket.c
+master/admission.c master/bandwidth.c master/bandwidth_plan.c
+master/coverage_parts.c master/grants.c master/journal.c master/journal_file.c
+master/link_shape.c master/master_gate.c master/master_http.c
+master/master_http_token.c master/master_keep.c master/master_listen.c
+master/master_looks.c master/master_proof.c master/master_report.c
+master/master_room.c master/master_search.c master/master_server.c
+master/master_socket.c master/order.c master/own_clock.c master/partition.c
+master/stall_watch.c master/topology.c master/topology_branch.c
+master/topology_climb.c master/topology_dp.c master/topology_local.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -77,7 +87,8 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
 fuzzers='conn master replicas wire frame text launch agent remote manifest journal secure token
-    key guest gate elect elf ask memory environment'
+    key guest gate elect elf ask memory environment
+    topology server http'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
@@ -89,7 +100,9 @@ LLVM_PROFILE_FILE=/dev/null FUZZ_TAPES=$work/tapes \
 for name in $fuzzers; do
     mkdir -p "$work/found/$name"
     set -- "$work/found/$name"
-    for folder in "$root/tests/fuzz/corpus/$name" "$work/tapes/$name"; do
+    tapes=$work/tapes/$name
+    [ "$name" != server ] || tapes=$work/tapes/master
+    for folder in "$root/tests/fuzz/corpus/$name" "$tapes"; do
         if [ -d "$folder" ]; then set -- "$@" "$folder"; fi
     done
     LLVM_PROFILE_FILE=$work/$name.profraw "$build/tests/fuzz_$name" -seed=1 \
