@@ -10,6 +10,7 @@ enum { CLOCKS_MAX = 4096 };
 /* By which clocks may drift apart from one stretch to the next: 200 ppm. */
 #define DRIFT (STRETCH / 5000)
 #define FAR (INT64_MAX / 4)
+enum { STRETCHES_MAX = 1 << 22 }; /* 485 days, 64 MiB */
 
 /* What the members on one clock say of an operation. */
 struct sighting {
@@ -171,8 +172,8 @@ static void narrow(const struct clocks *c, int from, int to)
         struct interval *v = &one->stretches[(b->began - one->start) / STRETCH];
         int64_t low = clocks_move(c, to, a->began) - b->ended;
         int64_t high = clocks_move(c, to, a->ended) - b->began;
-        if (low > v->low) v->low = low;
-        if (high < v->high) v->high = high;
+        if (low > v->low) v->low = low < FAR ? low : FAR;
+        if (high < v->high) v->high = high > -FAR ? high : -FAR;
     }
 }
 
@@ -182,7 +183,7 @@ static bool align_to(struct clocks *c, int from, int to)
     int64_t first = 0, last = 0;
     struct one_clock *one = &c->all[from];
     uint64_t count = common(c, from, to, &first, &last);
-    if (count == 0) return true;
+    if (count == 0 || (last - first) / STRETCH >= STRETCHES_MAX) return true;
     one->count = (size_t)((last - first) / STRETCH) + 1;
     one->stretches = malloc(one->count * sizeof *one->stretches);
     if (!one->stretches) return false;

@@ -11,8 +11,11 @@
  * All operations together leave an interval for t, about as long as the network
  * needs there and back; its middle is taken. Clocks drift: each stretch of ten
  * seconds has its own interval, which those next to it narrow, and t goes
- * straight from one middle to the next. Clocks without a common operation
- * differ by what the hosts' wall clocks say. */
+ * straight from one middle to the next. Clocks without a common operation, or
+ * whose common operations are more than a year apart, differ by what the hosts'
+ * wall clocks say.
+ *
+ * Times and differences of clocks are within the limits of trace_file.h. */
 #ifndef PCCL_TRACE_CLOCK_H
 #define PCCL_TRACE_CLOCK_H
 

@@ -25,10 +25,17 @@ int64_t trace_number(const char *line, const char *key)
     return trace_value(line, key, &value) > 0 ? strtoll(value, NULL, 10) : 0;
 }
 
+static int64_t clamp(int64_t number, int64_t least, int64_t most)
+{
+    return number < least ? least : number > most ? most : number;
+}
+
 int64_t trace_time(const char *text)
 {
+    enum { NS = 1000 };
     char *end;
-    int64_t time = strtoll(text, &end, 10) * 1000;
+    int64_t most = TRACE_TIME_MAX / NS - 1;
+    int64_t time = clamp(strtoll(text, &end, 10), -most, most) * NS;
     int64_t scale = 100;
     if (*end != '.') return time;
     for (end++; *end >= '0' && *end <= '9'; end++, scale /= 10)
@@ -54,8 +61,9 @@ static void read_head(struct trace_file *f, const struct trace_entry *entry)
     if (length != 10 || strncmp(name, "pccl_clock", 10) != 0) return;
     f->known = true;
     f->rank = (int)trace_number(entry->rest, "rank");
-    f->monotonic = trace_number(entry->rest, "monotonic_ns");
-    f->realtime = trace_number(entry->rest, "realtime_ns");
+    f->wall =
+        clamp(trace_number(entry->rest, "realtime_ns"), 0, TRACE_WALL_MAX) -
+        clamp(trace_number(entry->rest, "monotonic_ns"), 0, TRACE_TIME_MAX);
     copy(f->host, sizeof f->host, entry->rest, "host");
     copy(f->clock_name, sizeof f->clock_name, entry->rest, "clock");
 }
@@ -88,9 +96,7 @@ bool trace_file_open(struct trace_file *f, const char *path)
 void trace_file_close(struct trace_file *f)
 {
     if (f->in) fclose(f->in);
-    free(f->line);
     f->in = NULL;
-    f->line = NULL;
 }
 
 void trace_file_rewind(struct trace_file *f)
@@ -99,12 +105,24 @@ void trace_file_rewind(struct trace_file *f)
     f->events = f->broken = 0;
 }
 
+/* False: the file is over. *whole: it was a line, of a length that a line may
+ * have, and a text. */
+static bool read_line(struct trace_file *f, bool *whole)
+{
+    size_t size = 0;
+    int c;
+    while ((c = getc_unlocked(f->in)) != EOF && c != '\n')
+        if (size++ < sizeof f->line - 1) f->line[size - 1] = (char)c;
+    bool fits = size < sizeof f->line;
+    f->line[fits ? size : 0] = '\0';
+    *whole = c == '\n' && fits && strlen(f->line) == size;
+    return c != EOF || size > 0;
+}
+
 bool trace_file_next(struct trace_file *f, struct trace_entry *entry)
 {
-    ssize_t size;
-    while ((size = getline(&f->line, &f->line_room, f->in)) > 0) {
-        bool whole = f->line[size - 1] == '\n';
-        if (whole) f->line[size - 1] = '\0';
+    bool whole;
+    while (read_line(f, &whole)) {
         if (strcmp(f->line, "[") == 0 || strcmp(f->line, "]") == 0) continue;
         if (!whole || !parse(f, entry)) {
             f->broken++;

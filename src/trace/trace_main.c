@@ -80,9 +80,9 @@ static bool read_file(struct merge *m, struct trace_file *f, const char *path)
     f->clock = -1;
     while (trace_file_next(f, &entry)) {
         if (f->known && f->clock < 0)
-            f->clock = clocks_add(m->clocks, f->clock_name,
-                                  f->realtime - f->monotonic);
-        if (f->known && f->clock < 0) return fail(path, "out of memory");
+            f->clock = clocks_add(m->clocks, f->clock_name, f->wall);
+        if (f->known && f->clock < 0)
+            return fail(path, "out of memory, or of numbers for clocks");
         if (entry.phase != 'M' && !tell_clock(m, f, &entry)) return false;
     }
     if (ferror(f->in)) return fail(path, strerror(errno));

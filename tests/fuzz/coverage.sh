@@ -74,6 +74,7 @@ master/master_room.c master/master_search.c master/master_server.c
 master/master_socket.c master/order.c master/own_clock.c master/partition.c
 master/stall_watch.c master/topology.c master/topology_branch.c
 master/topology_climb.c master/topology_dp.c master/topology_local.c
+trace/trace_clock.c trace/trace_file.c trace/trace_main.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -86,9 +87,9 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
-fuzzers='conn master replicas wire frame text launch agent remote manifest journal secure token
-    key guest gate elect elf ask memory environment
-    topology server http'
+fuzzers='conn master replicas wire frame text launch agent remote manifest
+    journal secure token key guest gate elect elf ask memory environment
+    topology server http trace'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
