@@ -75,6 +75,7 @@ master/master_socket.c master/order.c master/own_clock.c master/partition.c
 master/stall_watch.c master/topology.c master/topology_branch.c
 master/topology_climb.c master/topology_dp.c master/topology_local.c
 trace/trace_clock.c trace/trace_file.c trace/trace_main.c
+checkpoint/checkpoint_read.c checkpoint/checkpoint_write.c base/file_layer.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -89,7 +90,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
 fuzzers='conn master replicas wire frame text launch agent remote manifest
     journal secure token key guest gate elect elf ask memory environment
-    topology server http trace'
+    topology server http trace checkpoint'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
