@@ -140,6 +140,9 @@ static size_t make_text(char *line, size_t size, enum log_level level,
                  when, host, rank, epoch, names[level], text);
     size_t end = used < 0 ? 0 : (size_t)used;
     if (end > size - 2) end = size - 2;
+    /* Names and reasons are of others: they make no line of their own. */
+    for (size_t i = 0; i < end; i++)
+        if ((unsigned char)line[i] < ' ') line[i] = '?';
     line[end] = '\n';
     return end + 1;
 }

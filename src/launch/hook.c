@@ -3,6 +3,7 @@
 
 #include "descriptor.h"
 #include "guard.h"
+#include "program_path.h"
 #include "spawn.h"
 
 #include <errno.h>
@@ -270,7 +271,7 @@ void hook_serve(struct hook *hook, struct master_server *server)
 struct hook *hook_open(struct ev_loop *loop, const char *program, double limit,
                        char *error, size_t error_size)
 {
-    char *found = spawn_find(program, NULL, getenv("PATH"));
+    char *found = program_find(program, NULL, getenv("PATH"));
     if (!found || access(found, X_OK) != 0) {
         snprintf(error, error_size, "--hook %s: %s", program, strerror(errno));
         free(found);

@@ -48,9 +48,10 @@ double job_pause(const struct job *job);
 /* A rank ended the job, by MPI_Abort or by a fatal error. */
 void job_abort(struct job *job, int code, int rank);
 
-/* Asks ranks to leave at their next safe point: a rank, or all of a host. The
- * answer begins with '+', or with '-' for a refusal. */
-void job_drain(struct job *job, const char *what, char *answer, size_t size);
+/* A request of another process, to the job or to NULL, there is none now:
+ * "drain WHAT" asks ranks to leave at their next safe point: a rank, or all of
+ * a host. The answer begins with '+', or with '-' for a refusal. */
+void job_request(struct job *job, const char *text, char *answer, size_t size);
 /* The signal that asks a rank to leave; 0: the job is not elastic. */
 int job_drain_signal(const struct options *options);
 

@@ -33,7 +33,7 @@ void job_drained(struct job *job, int number)
             job->ranks[i].drained |= job->ranks[i].proc.alive;
 }
 
-void job_drain(struct job *job, const char *what, char *answer, size_t size)
+static void drain(struct job *job, const char *what, char *answer, size_t size)
 {
     int number = job_drain_signal(job->setup.options);
     uint32_t count = 0;
@@ -55,4 +55,13 @@ void job_drain(struct job *job, const char *what, char *answer, size_t size)
     snprintf(answer, size, "+%u rank%s will leave at the next update", count,
              count == 1 ? "" : "s");
     job_message(job->setup.err, "%s is drained: %s", what, answer + 1);
+}
+
+void job_request(struct job *job, const char *text, char *answer, size_t size)
+{
+    static const char word[] = "drain ";
+    if (job && strncmp(text, word, sizeof word - 1) == 0)
+        drain(job, text + sizeof word - 1, answer, size);
+    else
+        snprintf(answer, size, "-no job runs, or it does not know that");
 }

@@ -7,12 +7,21 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 static void on_ready(void *user, const char *master)
 {
     struct host *host = user;
     host->ready = true;
     host->master = memory_text(master);
+}
+
+/* No frame about it follows. */
+static void rank_is_over(struct rank *rank)
+{
+    rank->proc.lingering = false;
+    stream_close(&rank->proc.out);
+    stream_close(&rank->proc.err);
 }
 
 /* Its ranks are dead, or die when the agent notices the loss. */
@@ -29,7 +38,7 @@ static void on_lost(void *user, const char *why)
     for (uint32_t i = 0; i < job->count; i++) {
         struct rank *rank = &job->ranks[i];
         if (rank->host != host) continue;
-        rank->proc.lingering = false;
+        rank_is_over(rank);
         if (!rank->proc.alive) continue;
         rank->proc.alive = false;
         rank->proc.news = true;
@@ -64,10 +73,19 @@ static bool on_output(struct rank *rank, const struct link_frame *frame)
     return false;
 }
 
+/* That of an exit or of a signal, and of a failure in the place of any other.
+ */
+static int wait_status_of(int64_t number)
+{
+    int status = number >= 0 && number <= UINT16_MAX ? (int)number : -1;
+    if (status >= 0 && WIFEXITED(status)) return WEXITSTATUS(status) << 8;
+    return status >= 0 && WIFSIGNALED(status) ? status : EXIT_FAILURE << 8;
+}
+
 static void on_ended(struct rank *rank, int64_t wait_status)
 {
     if (!rank->proc.alive) return;
-    rank->proc.wait_status = (int)wait_status;
+    rank->proc.wait_status = wait_status_of(wait_status);
     rank->proc.alive = false;
     rank->proc.news = true;
     rank->proc.lingering = true;
@@ -88,12 +106,14 @@ static void on_failed(struct rank *rank, struct link_texts *texts)
     struct job *job = rank->job;
     int64_t status = EXIT_FAILURE;
     if (!rank->proc.alive) return;
-    (void)link_get_number(texts, &status);
+    if (link_get_number(texts, &status) && (status < 1 || status > UINT8_MAX))
+        status = EXIT_FAILURE;
     const char *text = link_get(texts);
     if (!job->ending)
         job_message(job->setup.err, "%s (on %s)", text ? text : "?",
                     rank->host->name);
     rank->proc.alive = false;
+    rank_is_over(rank);
     rank_ended(rank);
     if (!rank->newcomer || job->setup.options->join)
         job_end(job, (int)status);
@@ -157,9 +177,7 @@ static bool on_frame(void *user, const struct link_frame *frame)
         if (link_get_number(&texts, &number)) on_ended(rank, number);
         break;
     case LINK_GONE:
-        rank->proc.lingering = false;
-        stream_close(&rank->proc.out);
-        stream_close(&rank->proc.err);
+        rank_is_over(rank);
         break;
     default:
         break;

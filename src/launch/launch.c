@@ -83,10 +83,7 @@ static void report(void *user, const char *line)
 static void request(void *user, const char *text, char *answer, size_t size)
 {
     const struct launch *launch = user;
-    if (launch->job && strncmp(text, "drain ", 6) == 0)
-        job_drain(launch->job, text + 6, answer, size);
-    else
-        snprintf(answer, size, "-no job runs, or it does not know that");
+    job_request(launch->job, text, answer, size);
 }
 
 /* The same for what the user must know in any case. */

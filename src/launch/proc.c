@@ -3,6 +3,7 @@
 #include "elf_needed.h"
 
 #include "guard.h"
+#include "program_path.h"
 #include "rank_env.h"
 
 #include <errno.h>
@@ -170,8 +171,8 @@ int proc_start(struct proc *proc, const struct proc_request *request,
                char *error, size_t error_size)
 {
     const char *program = request->argv[0];
-    char *file =
-        spawn_find(program, request->path, rank_env_get(request->env, "PATH"));
+    char *file = program_find(program, request->path,
+                              rank_env_get(request->env, "PATH"));
     if (!file) {
         int status = failure_status(errno);
         snprintf(error, error_size, "cannot execute %s: %s (looked in %sPATH)",

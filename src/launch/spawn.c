@@ -8,9 +8,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,39 +121,4 @@ pid_t spawn_process(const struct spawn_request *request,
     failure->is_directory = report.stage == STAGE_DIRECTORY;
     failure->error = report.error;
     return pid;
-}
-
-static bool is_executable(const char *file, int *error)
-{
-    struct stat st;
-    if (stat(file, &st) != 0) return false;
-    if (S_ISREG(st.st_mode) && access(file, X_OK) == 0) return true;
-    *error = EACCES;
-    return false;
-}
-
-static char *search(const char *program, const char *path, int *error)
-{
-    while (path) {
-        size_t length = strcspn(path, ":");
-        char *file = length
-                         ? memory_print("%.*s/%s", (int)length, path, program)
-                         : memory_print("./%s", program);
-        if (is_executable(file, error)) return file;
-        free(file);
-        path = path[length] ? path + length + 1 : NULL;
-    }
-    return NULL;
-}
-
-char *spawn_find(const char *program, const char *first, const char *path)
-{
-    if (strchr(program, '/')) return memory_text(program);
-    int error = ENOENT;
-    char *file = *program ? search(program, first, &error) : NULL;
-    if (!file && *program)
-        file = search(program, path ? path : "/usr/local/bin:/usr/bin:/bin",
-                      &error);
-    errno = error;
-    return file;
 }

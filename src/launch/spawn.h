@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 struct spawn_request {
-    const char *file;  /* as found by spawn_find */
+    const char *file;  /* as found by program_find */
     char *const *argv; /* NULL-terminated */
     int argc;
     char *const *env;
@@ -31,10 +31,5 @@ struct spawn_failure {
  * not. */
 pid_t spawn_process(const struct spawn_request *request,
                     struct spawn_failure *failure);
-
-/* Path of a program: the name itself if it has a slash, otherwise the first
- * executable of that name in first (may be NULL), then in path. The caller
- * frees it; NULL: see errno. */
-char *spawn_find(const char *program, const char *first, const char *path);
 
 #endif

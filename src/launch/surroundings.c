@@ -1,7 +1,8 @@
 /* surroundings.c - see surroundings.h. */
 #include "surroundings.h"
 
-#include "spawn.h"
+#include "launch_base.h"
+#include "program_path.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -42,7 +43,7 @@ void environment_read(struct options_environment *environment)
     if (!environment->nodes) environment->nodes = getenv("SLURM_NODELIST");
     for (size_t i = 0; i < ARRAY_COUNT(tasks) && !environment->tasks; i++)
         environment->tasks = getenv(tasks[i]);
-    char *srun = spawn_find("srun", NULL, getenv("PATH"));
+    char *srun = program_find("srun", NULL, getenv("PATH"));
     environment->srun = srun != NULL;
     free(srun);
 }

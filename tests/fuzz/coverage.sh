@@ -76,6 +76,11 @@ master/stall_watch.c master/topology.c master/topology_branch.c
 master/topology_climb.c master/topology_dp.c master/topology_local.c
 trace/trace_clock.c trace/trace_file.c trace/trace_main.c
 checkpoint/checkpoint_read.c checkpoint/checkpoint_write.c base/file_layer.c
+launch/job.c launch/job_host.c launch/job_rank.c launch/job_drain.c
+launch/job_watch.c launch/job_restart.c launch/proc.c launch/program_path.c
+launch/forward.c launch/input.c launch/rank_env.c launch/bind_hwloc.c base/log.c
+base/file_pattern.c peer/timeline.c peer/timeline_text.c launch/elect.c
+launch/elect_right.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -90,7 +95,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
 fuzzers='conn master replicas wire frame text launch agent remote manifest
     journal secure token key guest gate elect elf ask memory environment
-    topology server http trace checkpoint'
+    topology server http trace checkpoint job output elector'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 

@@ -69,7 +69,7 @@ static void test_text(void **state)
     (void)snprintf(want, sizeof want, " %s rank 7 INFO: first\n", host);
     assert_memory_equal(text + used, want, strlen(want));
     (void)snprintf(want, sizeof want,
-                   " %s rank 3 epoch 5 WARN: a \"name\"\n\\ of 2\n", host);
+                   " %s rank 3 epoch 5 WARN: a \"name\"?\\ of 2\n", host);
     assert_non_null(strstr(text, want));
     assert_null(strstr(text, "nobody"));
 }
