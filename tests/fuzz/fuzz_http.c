@@ -1,116 +1,308 @@
-/* fuzz_http.c - any bytes as requests to the status over HTTP: of a browser, a
- * monitor, or a stranger. The socket, the thread that answers and the
- * coordinator are real. An answer is one of HTTP, and nobody without the token
- * is told a word of the run. */
+/* fuzz_http.c - what strangers ask of the coordinator's web server. The library
+ * that parses HTTP is not here: its calls are, so that one thread is both the
+ * server's and the coordinator's, and any strings may have been parsed. */
 #include "fuzz.h"
 
+#include "../../src/base/append.h"
+#include "../../src/base/base.h"
 #include "../../src/master/http_gate.h"
 #include "../../src/master/master_http.h"
 #include "../../src/master/master_server.h"
+#include "../../src/master/status_page.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
+#include <errno.h>
 #include <ev.h>
-#include <poll.h>
+#include <microhttpd.h>
+#include <semaphore.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { ROOM = 1 << 20, IDLE = 1 /* s: a silent client is closed */ };
+enum { WORD_SIZE = 300 };
 
-/* Nobody guesses it, and neither does the fuzzer: it puts it where '@' is. */
-static const char token[] = "0123456789abcdef0123456789abcdef";
+#define TOKEN "0123456789abcdef"
 
+const unsigned char status_page[] = "<!doctype html>\n";
+const size_t status_page_size = sizeof status_page - 1;
+
+struct MHD_Daemon {
+    MHD_AccessHandlerCallback asked;
+    void *user;
+    int fd;
+};
+
+struct MHD_Response {
+    size_t size;
+    char *bytes;
+    bool owns, typed;
+    uint32_t refs, headers;
+};
+
+struct MHD_Connection {
+    char text[5][WORD_SIZE]; /* host, authorization, token, after; the path */
+    bool given[4];
+    unsigned status; /* of the answer, or 0 */
+    size_t size;
+};
+
+static struct MHD_Daemon daemon_made;
 static struct ev_loop *loop;
-static struct master_http *http[2]; /* the second one asks for the token */
-static struct master_server *server;
-static char told[ROOM + 1], request[ROOM];
+static int64_t now_ns = PCCL_S;
+static uint32_t responses; /* that are not freed */
+static bool deaf;          /* the loop does not turn */
+static uint32_t interrupts, writings;
 
-static void prepare(void)
+/* -------------------------------------------------------------- the library */
+
+struct MHD_Daemon *MHD_start_daemon(unsigned flags, uint16_t port,
+                                    MHD_AcceptPolicyCallback accepts,
+                                    void *accepts_user,
+                                    MHD_AccessHandlerCallback asked, void *user,
+                                    ...)
 {
-    char error[512] = "";
-    loop = ev_loop_new(EVFLAG_AUTO);
-    assert(loop);
-    struct master_server_options o = {
-        .loop = loop, .host = "127.0.0.1", .deadline = PCCL_S, .quorum = 2};
-    server = master_server_open(&o, error, sizeof error);
-    assert(server);
-    for (int i = 0; i < 2; i++) {
-        struct master_http_options h = {.loop = loop,
-                                        .host = "127.0.0.1",
-                                        .token = i > 0 ? token : NULL,
-                                        .idle = IDLE};
-        http[i] = master_http_open(&h, error, sizeof error);
-        assert(http[i]);
-        master_http_watch(http[i], server);
-    }
+    va_list list;
+    (void)flags, (void)port, (void)accepts, (void)accepts_user;
+    va_start(list, user);
+    assert(va_arg(list, int) == MHD_OPTION_LISTEN_SOCKET);
+    daemon_made = (struct MHD_Daemon){asked, user, va_arg(list, int)};
+    va_end(list);
+    return &daemon_made;
 }
 
-/* The request, with the token in the place of each '@'. */
-static size_t fill(const uint8_t *bytes, size_t size)
+MHD_socket MHD_quiesce_daemon(struct MHD_Daemon *d)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < size && used + sizeof token < ROOM; i++) {
-        if (bytes[i] != '@') {
-            request[used++] = (char)bytes[i];
-            continue;
-        }
-        memcpy(request + used, token, sizeof token - 1);
-        used += sizeof token - 1;
-    }
-    return used;
+    return d->fd;
 }
 
-/* All that it answers until it closes. */
-static size_t ask(struct master_http *h, const char *text, size_t size)
+void MHD_stop_daemon(struct MHD_Daemon *d)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                             .sin_port = htons(master_http_port(h))};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) != 0) abort();
-    (void)send(fd, text, size, MSG_NOSIGNAL);
-    (void)shutdown(fd, SHUT_WR);
-    size_t got = 0;
-    for (;;) {
-        struct pollfd p = {fd, POLLIN, 0};
-        ev_run(loop, EVRUN_NOWAIT);
-        if (poll(&p, 1, 1) <= 0) continue;
-        ssize_t n = recv(fd, told + got, ROOM - got, 0);
-        if (n <= 0) break;
-        got += (size_t)n;
-    }
-    close(fd);
-    told[got] = '\0';
-    return got;
+    (void)d;
 }
 
-/* What an operator has given as the token, or as the address. */
-static void check_words(const uint8_t *bytes, size_t size)
+struct MHD_Response *
+MHD_create_response_from_buffer(size_t size, void *bytes,
+                                enum MHD_ResponseMemoryMode mode)
 {
-    char text[64], made[MASTER_HTTP_TOKEN_SIZE];
-    snprintf(text, sizeof text, "%.*s", (int)size, (const char *)bytes);
-    const char *fault = master_http_token_fault(text);
-    assert(!fault || fault[0] != '\0');
-    if (strncmp(text, "127.", 4) == 0) assert(!master_http_is_public(text));
-    assert(master_http_new_token(made) && !master_http_token_fault(made));
+    struct MHD_Response *r = calloc(1, sizeof *r);
+    assert(r && mode != MHD_RESPMEM_MUST_COPY);
+    *r = (struct MHD_Response){size,  bytes, mode == MHD_RESPMEM_MUST_FREE,
+                               false, 1,     0};
+    responses++;
+    return r;
+}
+
+void MHD_destroy_response(struct MHD_Response *r)
+{
+    assert(r->refs > 0);
+    if (--r->refs > 0) return;
+    if (r->owns) free(r->bytes);
+    free(r);
+    responses--;
+}
+
+const char *MHD_get_response_header(struct MHD_Response *r, const char *key)
+{
+    return r->typed && strcmp(key, "Content-Type") == 0 ? "text" : NULL;
+}
+
+enum MHD_Result MHD_add_response_header(struct MHD_Response *r, const char *key,
+                                        const char *value)
+{
+    assert(*value);
+    if (strcmp(key, "Content-Type") == 0) {
+        assert(!r->typed);
+        r->typed = true;
+    }
+    assert(++r->headers < 8);
+    return MHD_YES;
+}
+
+/* It is read to its last byte. */
+enum MHD_Result MHD_queue_response(struct MHD_Connection *c, unsigned status,
+                                   struct MHD_Response *r)
+{
+    assert(c->status == 0 && r->typed && r->headers >= 4);
+    c->status = status;
+    c->size = r->size;
+    assert(memchr(r->bytes, '\0', r->size) == NULL);
+    if (r->size > 0) assert(r->bytes[r->size - 1] == '\n');
+    return MHD_YES;
+}
+
+const char *MHD_lookup_connection_value(struct MHD_Connection *c,
+                                        enum MHD_ValueKind kind,
+                                        const char *key)
+{
+    static const char *const keys[] = {"Host", "Authorization", "token",
+                                       "after"};
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(key, keys[i]) != 0) continue;
+        assert(kind == (i < 2 ? MHD_HEADER_KIND : MHD_GET_ARGUMENT_KIND));
+        return c->given[i] ? c->text[i] : NULL;
+    }
+    abort();
+}
+
+/* ----------------------------------------------------------- the coordinator
+ */
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *t);
+int __wrap_clock_gettime(clockid_t id, struct timespec *t)
+{
+    (void)id;
+    *t = (struct timespec){now_ns / PCCL_S, now_ns % PCCL_S};
+    return 0;
+}
+
+/* The loop turns while the thread of the web server waits for it. */
+int __wrap_sem_timedwait(sem_t *sem, const struct timespec *until);
+int __wrap_sem_timedwait(sem_t *sem, const struct timespec *until)
+{
+    errno = EINTR;
+    if (interrupts > 0 && interrupts--) return -1;
+    if (!deaf) ev_run(loop, EVRUN_NOWAIT);
+    if (sem_trywait(sem) == 0) return 0;
+    now_ns = until->tv_sec * PCCL_S + until->tv_nsec;
+    errno = ETIMEDOUT;
+    return -1;
+}
+
+/* With some events, which lie as the real ones do. */
+void master_server_write(struct master_server *server, enum status_form form,
+                         struct status_writing *w)
+{
+    enum { ROOM = 4096 };
+    (void)server;
+    uint32_t events = writings++ % 20;
+    *w = (struct status_writing){.text = calloc(1, ROOM)};
+    assert(w->text);
+    append(w->text, ROOM, "{\"ranks\":[],\"events\":[\n");
+    w->events = strlen(w->text);
+    for (uint32_t i = 0; i < events; i++)
+        append(w->text, ROOM, "{\"at\":%u}%s\n", i, i + 1 < events ? "," : "");
+    append(w->text, ROOM, "]");
+    w->history = strlen(w->text);
+    append(w->text, ROOM, ",\"history\":[]}\n");
+    w->size = strlen(w->text);
+    w->last_event = events;
+    w->took = form == STATUS_METRICS ? PCCL_S / 4 : 0;
+}
+
+/* ---------------------------------------------------------------- the client
+ */
+
+static const char *const paths[] = {"/",        "/status.json", "/metrics",
+                                    "/healthz", "/status.json", "/status.json/",
+                                    "",         "//healthz"};
+static const char *const methods[] = {"GET", "GET", "GET",  "HEAD",
+                                      "GET", "PUT", "POST", ""};
+static const char *const hosts[] = {"localhost", "127.0.0.1:80", "[::1]",
+                                    "example.org"};
+static const char *const tokens[] = {TOKEN, TOKEN "0", "0123456789abcde", ""};
+
+/* A word of those, or any: the next bytes up to a 0. */
+static void word(struct fuzz_input *in, const char *const *words, char *to,
+                 const char *prefix)
+{
+    uint8_t bits = fuzz_u8(in);
+    (void)snprintf(to, WORD_SIZE, "%s%s", prefix,
+                   bits < 200 ? words[bits % 4] : "");
+    if (bits < 200) return;
+    size_t used = strlen(to);
+    while (used < WORD_SIZE - 1 && (to[used] = (char)fuzz_u8(in)) != '\0')
+        used++;
+    to[used] = '\0';
+}
+
+static void fill_client(struct fuzz_input *in, struct MHD_Connection *c)
+{
+    static const char *const numbers[] = {"0", "3", "18446744073709551616",
+                                          "4x"};
+    uint8_t bits = fuzz_u8(in);
+    for (int i = 0; i < 4; i++) c->given[i] = bits >> i & 1;
+    if (c->given[0]) word(in, hosts, c->text[0], "");
+    if (c->given[1])
+        word(in, tokens, c->text[1], bits & 16 ? "Bearer " : "Basic ");
+    if (c->given[2]) word(in, tokens, c->text[2], "");
+    if (c->given[3]) word(in, numbers, c->text[3], "");
+    (void)snprintf(c->text[4], sizeof c->text[4], "%s", paths[bits >> 5]);
+    if (fuzz_u8(in) >= 240) word(in, paths, c->text[4], "/");
+}
+
+/* Who does not know the token learns nothing. */
+static void check_secret(const struct MHD_Connection *c, bool secret)
+{
+    bool knows = (c->given[2] && strcmp(c->text[2], TOKEN) == 0) ||
+                 (c->given[1] && strcmp(c->text[1], "Bearer " TOKEN) == 0);
+    if (!secret || knows) return;
+    assert(c->status != 200 || strcmp(c->text[4], "/healthz") == 0);
+}
+
+static void ask(struct fuzz_input *in, bool secret)
+{
+    static struct MHD_Connection c;
+    memset(&c, 0, sizeof c);
+    void *state = NULL;
+    uint8_t bits = fuzz_u8(in);
+    deaf = bits & 8;
+    interrupts = bits >> 4 & 1;
+    now_ns += (int64_t)(bits >> 5) * PCCL_S / 10;
+    fill_client(in, &c);
+    size_t body = 0;
+    enum MHD_Result first =
+        daemon_made.asked(daemon_made.user, &c, c.text[4], methods[bits % 8],
+                          "HTTP/1.1", NULL, &body, &state);
+    if (c.status == 0) {
+        assert(first == MHD_YES && state);
+        body = fuzz_u8(in) == 255 ? 3 : 0;
+        enum MHD_Result second = daemon_made.asked(
+            daemon_made.user, &c, c.text[4], methods[bits % 8], "HTTP/1.1",
+            body ? "any" : NULL, &body, &state);
+        assert(body > 0 ? second == MHD_NO : c.status != 0);
+    }
+    check_secret(&c, secret);
+}
+
+static void words_of_operators(struct fuzz_input *in)
+{
+    char token[MASTER_HTTP_TOKEN_SIZE], text[WORD_SIZE];
+    word(in, hosts, text, "");
+    (void)master_http_is_public(text);
+    word(in, tokens, text, "");
+    bool good = !master_http_token_fault(text);
+    assert(!good || strlen(text) <= HTTP_TOKEN_MAX);
+    assert(master_http_is_public(NULL) && master_http_new_token(token));
+    assert(!master_http_token_fault(token));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    if (size == 0) return 0;
-    if (!loop) prepare();
-    bool closed = bytes[0] & 1, alone = bytes[0] & 2;
-    size_t used = fill(bytes + 1, size - 1);
-    bool has_token = memmem(request, used, token, sizeof token - 1) != NULL;
-    for (int i = 0; i < 2; i++)
-        master_http_watch(http[i], alone ? NULL : server);
-    size_t got = ask(http[closed], request, used);
-    if (got > 0) assert(strncmp(told, "HTTP/1.", 7) == 0);
-    if (closed && !has_token)
-        assert(!strstr(told, "\"epoch\"") && !strstr(told, "pccl_"));
-    check_words(bytes, size);
+    static char server; /* nobody looks into it */
+    char error[128];
+    struct fuzz_input in = {bytes, size};
+    if (!loop) loop = ev_loop_new(EVFLAG_AUTO);
+    uint8_t config = fuzz_u8(&in);
+    struct master_http_options o = {.loop = loop,
+                                    .host = "127.0.0.1",
+                                    .token = config & 1 ? TOKEN : NULL,
+                                    .idle = config >> 1};
+    writings = config;
+    struct master_http *h = master_http_open(&o, error, sizeof error);
+    assert(h && master_http_port(h) > 0);
+    master_http_watch(h, (void *)&server);
+    while (in.left > 0) {
+        uint8_t what = fuzz_u8(&in);
+        if (what == 255) words_of_operators(&in);
+        if (what >= 240)
+            master_http_watch(h, what & 1 ? (void *)&server : NULL);
+        else
+            ask(&in, config & 1);
+    }
+    master_http_close(h);
+    assert(responses == 0);
     return 0;
 }

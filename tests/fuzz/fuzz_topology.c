@@ -1,84 +1,261 @@
-/* fuzz_topology.c - the search of a ring over links of any rates and delays, as
- * members may have reported them. It ends, its answer is a ring that begins
- * with peer 0 and has the score that it says, never a worse one than the ring
- * it began with; what is said to be impossible has a reason. */
+/* fuzz_topology.c - what members measure of their links, in any order, and the
+ * ring that the coordinator makes of it: the store, the plan of the next
+ * probes, and the search. */
 #include "fuzz.h"
 
+#include "../../src/master/bandwidth.h"
 #include "../../src/master/topology.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PEERS = 40, PROOF = 2000, STEPS = 2000000 };
+enum {
+    SLOTS = 80,
+    PROBES = 200,     /* a plan may want more */
+    STEPS = 4000,     /* of one search */
+    EXACT_WORLD = 8,  /* both exact methods have the time to end */
+    EDGE_EVENTS = 96, /* between two rings */
+    RINGS = 3,        /* of one input */
+};
 
-static struct topology_edge edges[PEERS * PEERS];
-static _Alignas(64) uint8_t memory[1 << 20];
+struct world {
+    struct bandwidth *store;
+    uint32_t n;
+    uint16_t slots[SLOTS];
+    struct topology_edge edges[SLOTS * SLOTS];
+    uint16_t ring[SLOTS];
+    pccl_ns now;
+};
 
-/* Few different rates make many rings alike; a missing edge is rate 0. */
-static void fill(struct fuzz_input *in, uint32_t n)
+/* --------------------------------------------------------------- the store */
+
+static uint32_t some(const struct world *w, struct fuzz_input *in)
 {
-    uint8_t how = fuzz_u8(in);
-    uint32_t state = fuzz_u32(in);
-    for (uint32_t i = 0; i < n * n; i++) {
-        state = state * 1664525u + 1013904223u;
-        uint32_t rate = how & 1 ? state >> 8 : 1000u << (state >> 30);
-        if (how & 2 && state >> 24 < how) rate = 0;
-        edges[i] = (struct topology_edge){topology_encode(rate),
-                                          topology_encode(state >> 4)};
+    return w->slots[fuzz_below(in, w->n)];
+}
+
+static void join(struct world *w, uint32_t slot, uint8_t bits)
+{
+    bandwidth_add(w->store, slot, bits & 7, bits >> 3 & 3);
+    w->slots[w->n++] = (uint16_t)slot;
+}
+
+/* Somebody leaves, and its slot is somebody else's at once. */
+static void change_places(struct world *w, struct fuzz_input *in)
+{
+    uint32_t place = fuzz_below(in, w->n);
+    uint16_t slot = w->slots[place];
+    bandwidth_remove(w->store, slot);
+    w->slots[place] = w->slots[--w->n];
+    join(w, slot, fuzz_u8(in));
+}
+
+/* Of a few bits to all bits. */
+static uint64_t wide(struct fuzz_input *in)
+{
+    uint8_t bits = fuzz_u8(in);
+    return (uint64_t)(1 + (bits & 15)) << ((bits >> 4) * 3);
+}
+
+static void look(const struct world *w, uint32_t a, uint32_t b)
+{
+    struct bandwidth_edge e = bandwidth_look(w->store, a, b);
+    assert(e.state == EDGE_UNREACHABLE ? e.rate == 0 : e.rate > 0);
+    assert(e.state == EDGE_UNKNOWN ? e.since == PCCL_NEVER : e.since <= w->now);
+}
+
+static void happen(struct world *w, struct fuzz_input *in)
+{
+    uint8_t what = fuzz_u8(in);
+    uint32_t a = some(w, in), b = some(w, in);
+    w->now += what >> 4;
+    switch (what % 8) {
+    case 0:
+        change_places(w, in);
+        return;
+    case 1:
+        (void)bandwidth_expire(w->store, w->now - fuzz_u8(in));
+        return;
+    case 2:
+        bandwidth_retry(w->store, a);
+        return;
+    default:
+        break;
     }
-    while (in->left > 0) {
-        uint32_t from = fuzz_below(in, n), to = fuzz_below(in, n);
-        edges[from * n + to] =
-            (struct topology_edge){fuzz_u16(in), fuzz_u16(in)};
+    if (a == b) return;
+    switch (what % 8) {
+    case 3:
+        bandwidth_unreachable(w->store, a, b, w->now);
+        return;
+    case 4:
+        bandwidth_rtt(w->store, a, b, (pccl_ns)wide(in), w->now);
+        look(w, b, a);
+        return;
+    case 5:
+        look(w, a, b);
+        return;
+    default: {
+        uint64_t rate = wide(in) - 1;
+        bandwidth_measured(
+            w->store, a, b, rate, (pccl_ns)wide(in) - 1,
+            what % 8 == 6 ? BANDWIDTH_SATURATED : BANDWIDTH_AT_LEAST, w->now);
+        look(w, a, b);
+    }
     }
 }
 
-static void check(const struct topology_instance *in,
-                  const struct topology_search *search, const uint16_t *initial)
+/* A member tells of all its links at once, more than one row has. */
+static void tell_all(struct world *w, struct fuzz_input *in)
 {
-    struct topology_result r;
-    uint16_t order[PEERS];
-    bool seen[PEERS] = {false};
-    topology_search_result(search, &r, order);
+    uint32_t a = some(w, in);
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (w->slots[i] == a) continue;
+        w->now++;
+        bandwidth_measured(w->store, a, w->slots[i], wide(in), 1000,
+                           BANDWIDTH_SATURATED, w->now);
+        if (fuzz_u8(in) & 1)
+            bandwidth_unreachable(w->store, a, w->slots[i], w->now);
+    }
+}
+
+/* ---------------------------------------------------------------- the plan */
+
+/* Probes of one round share no peer, and no pair is there twice. */
+static void check_plan(const struct world *w, const struct bandwidth_wish *wish,
+                       uint32_t most)
+{
+    static struct bandwidth_probe probes[PROBES];
+    static uint64_t busy[SLOTS];
+    static bool paired[SLOTS][SLOTS];
+    uint32_t rounds;
+    memset(busy, 0, sizeof busy);
+    memset(paired, 0, sizeof paired);
+    uint32_t count = bandwidth_plan(w->store, wish, probes, most, &rounds);
+    assert(count <= most && rounds <= BANDWIDTH_ROUNDS_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct bandwidth_probe *p = &probes[i];
+        uint64_t round = (uint64_t)1 << p->round;
+        assert(p->a != p->b && (p->a_to_b || p->b_to_a) && p->round < rounds);
+        assert(i == 0 || probes[i - 1].round <= p->round);
+        assert(!((busy[p->a] | busy[p->b]) & round));
+        assert(!paired[p->a][p->b] && !paired[p->b][p->a]);
+        busy[p->a] |= round;
+        busy[p->b] |= round;
+        paired[p->a][p->b] = true;
+    }
+}
+
+/* -------------------------------------------------------------- the search */
+
+static void check_ring(const struct topology_instance *in,
+                       const struct topology_result *r, const uint16_t *order)
+{
+    bool seen[SLOTS] = {false};
+    struct topology_blocker blockers[4];
+    struct topology_score score = topology_ring_score(in, order);
     for (uint32_t i = 0; i < in->n; i++) {
         assert(order[i] < in->n && !seen[order[i]]);
         seen[order[i]] = true;
     }
-    assert(order[0] == 0);
-    struct topology_score score = topology_ring_score(in, order);
-    assert(topology_score_compare(&score, &r.score) == 0);
-    assert((r.verdict == TOPOLOGY_FOUND) == (score.missing == 0));
-    struct topology_blocker blockers[4];
-    uint32_t count = topology_blockers(in, order, blockers, 4);
-    assert((count == 0) == (score.missing == 0));
-    for (uint32_t i = 0; i < count && i < 4; i++)
-        assert(blockers[i].from < in->n && blockers[i].to < in->n);
-    if (!initial) return;
-    struct topology_score begun = topology_ring_score(in, initial);
-    assert(topology_score_compare(&score, &begun) <= 0);
+    assert(order[0] == 0 && topology_score_compare(&score, &r->score) == 0);
+    assert((r->verdict == TOPOLOGY_FOUND) == (score.missing == 0));
+    assert(score.missing > 0 || score.rate <= r->bound);
+    uint32_t why = topology_blockers(in, order, blockers, 4);
+    assert(score.missing > 0 ? why > 0 : why == 0);
+}
+
+/* Any slices give the same. */
+static struct topology_result
+search(const struct world *w, struct topology_options options, uint16_t *order)
+{
+    struct topology_instance in = {w->n, w->edges};
+    struct topology_result r;
+    size_t size = topology_search_size(w->n);
+    void *memory = malloc(size);
+    assert(memory);
+    struct topology_search *s =
+        topology_search_init(memory, size, &in, &options);
+    uint32_t most = w->n > 24 ? STEPS / 8 : STEPS;
+    for (uint32_t steps = 0; steps < most; steps += 50)
+        if (!topology_search_step(s, 50)) break;
+    topology_search_result(s, &r, order);
+    check_ring(&in, &r, order);
+    if (options.initial) {
+        struct topology_score first = topology_ring_score(&in, options.initial);
+        assert(topology_score_compare(&r.score, &first) <= 0);
+    }
+    free(memory);
+    return r;
+}
+
+/* Of a small world both methods prove the same. */
+static void search_both(struct world *w, uint8_t bits)
+{
+    static uint16_t order[SLOTS];
+    struct topology_options options = {.seed = bits,
+                                       .rounds = bits & 3,
+                                       .effort = bits >> 2 & 1,
+                                       .proof_steps = bits & 8 ? 100 : 0,
+                                       .initial = bits & 16 ? w->ring : NULL,
+                                       .no_table = bits & 32};
+    struct topology_result a = search(w, options, order);
+    options.no_table = !options.no_table;
+    if (w->n > EXACT_WORLD) return;
+    struct topology_result b = search(w, options, order);
+    if (a.optimal && b.optimal)
+        assert(topology_score_compare(&a.score, &b.score) == 0);
+    memcpy(w->ring, order, w->n * sizeof *order);
+}
+
+static void decide(struct world *w, struct fuzz_input *in)
+{
+    uint8_t bits = fuzz_u8(in), options = fuzz_u8(in);
+    struct bandwidth_view view = {.caution = bits & 1,
+                                  .coarse_bits = bits & 2 ? 8 : 0};
+    for (uint32_t i = 0; i < w->n; i++)
+        w->ring[i] = (uint16_t)((i + (bits >> 4)) % w->n);
+    bandwidth_fill(w->store, w->slots, w->n, view, w->edges);
+    search_both(w, options);
+    struct bandwidth_wish wish = {.slots = w->slots,
+                                  .n = w->n,
+                                  .ring = bits & 4 ? w->ring : NULL,
+                                  .ring_only = (bits & 12) == 12,
+                                  .stale = bits & 128 ? w->now : 0,
+                                  .sweep = options};
+    check_plan(w, &wish, bits & 64 ? 5 : PROBES);
+    (void)bandwidth_rtts_known(w->store, w->slots, w->n);
+}
+
+/* A code is exact at its own value. */
+static void codes(void)
+{
+    for (uint32_t code = 0; code <= UINT16_MAX; code += 257)
+        assert(topology_encode(topology_decode((uint16_t)code)) == code);
+    assert(topology_encode(UINT64_MAX) == UINT16_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
+    static struct world w;
+    static _Alignas(8) uint8_t memory[256 * 1024];
     struct fuzz_input in = {bytes, size};
-    uint32_t n = 1 + fuzz_below(&in, PEERS);
+    memset(&w, 0, sizeof w);
+    w.now = PCCL_S;
+    assert(bandwidth_size(SLOTS) <= sizeof memory);
+    w.store = bandwidth_init(memory, sizeof memory, SLOTS);
+    uint32_t n = 1 + fuzz_below(&in, 24);
     uint8_t bits = fuzz_u8(&in);
-    uint16_t initial[PEERS];
-    fill(&in, n);
-    for (uint32_t i = 0; i < n; i++) initial[i] = (uint16_t)(n - 1 - i);
-    struct topology_instance instance = {n, edges};
-    struct topology_options o = {.seed = bits,
-                                 .rounds = bits & 3,
-                                 .effort = 1,
-                                 .proof_steps = PROOF,
-                                 .no_table = bits & 4,
-                                 .initial = bits & 8 ? initial : NULL};
-    assert(topology_search_size(n) <= sizeof memory);
-    struct topology_search *search =
-        topology_search_init(memory, sizeof memory, &instance, &o);
-    uint32_t slices = 0;
-    while (topology_search_step(search, 64)) assert(++slices < STEPS / 64);
-    check(&instance, search, o.initial);
+    if (bits == 255) n = SLOTS; /* rows are full */
+    for (uint32_t i = 0; i < n; i++)
+        join(&w, i, bits & 1 ? fuzz_u8(&in) : bits);
+    codes();
+    for (uint32_t rings = 0; rings < RINGS && in.left > 4; rings++) {
+        for (uint32_t i = 0; i < EDGE_EVENTS && in.left > 4; i++)
+            happen(&w, &in);
+        if (fuzz_u8(&in) >= 250) tell_all(&w, &in);
+        decide(&w, &in);
+    }
+    decide(&w, &in);
     return 0;
 }

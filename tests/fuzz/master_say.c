@@ -3,6 +3,7 @@
 
 #include "../../src/base/arguments.h"
 #include "../../src/base/dtype.h"
+#include "../../src/base/scope.h"
 #include "../../src/master/coverage.h"
 
 /* The round of that place, from the last one on; NULL: there is none. */
@@ -137,4 +138,219 @@ void master_relay_fill(const struct master *m, struct fuzz_input *in,
     const struct master_edge *e = &g->edges[bits / 2 % g->edge_count];
     msg->relay.from = bits & 1 ? e->a : e->b;
     msg->relay.to = bits & 1 ? e->b : e->a;
+}
+
+/* ------------------------------------- what fits what is going on */
+
+static uint32_t fill_ops(struct fuzz_input *in, struct wire_op *ops,
+                         uint64_t scope)
+{
+    uint32_t count = fuzz_below(in, 4);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t bits = fuzz_u8(in);
+        ops[i] = (struct wire_op){.tag = bits & 1,
+                                  .seq = bits >> 1 & 1,
+                                  .scope = bits >> 2 & 1 ? scope : 0,
+                                  .state = bits >> 4 & 3,
+                                  .donor = bits >> 7};
+        if ((bits & 0x48) == 0x48) ops[i].state = OP_ENDED + (bits >> 4 & 1);
+    }
+    return count;
+}
+
+/* A set of ranks and the number of that scope. */
+static uint64_t fill_set(const struct master *m, uint32_t group,
+                         struct fuzz_input *in, struct wire_msg *msg,
+                         uint8_t *bits)
+{
+    uint64_t ids[SAY_LINKS];
+    uint32_t count = 0;
+    *bits = fuzz_u8(in);
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        bool member = p->state == PEER_MEMBER || p->state == PEER_DEAD;
+        if (!member || p->group != group || p->rank >= SAY_LINKS) continue;
+        if (*bits >> p->rank & 1 && count < SAY_LINKS)
+            ids[count++] = p->info.id;
+    }
+    msg->sets = bits;
+    msg->set_count = msg->set_size = 1;
+    return count > 0 ? scope_number(ids, count) : 1;
+}
+
+static void fill_list(const struct master *m, uint32_t group,
+                      struct fuzz_input *in, struct wire_msg *msg,
+                      struct wire_op *ops, uint8_t *set)
+{
+    uint8_t bits = fuzz_u8(in);
+    uint64_t scope = bits & 1 ? fill_set(m, group, in, msg, set) : ~0ull;
+    if (msg->type == WIRE_REPLY && bits & 2) msg->round = 0;
+    msg->op_count = fill_ops(in, ops, scope);
+    if (msg->type != WIRE_FLUSHED) return;
+    msg->flushed.traits = bits >> 2 & 3;
+    msg->flushed.described = bits & 16;
+    master_args_fill(in, bits >> 5 & 3, &msg->flushed.args);
+}
+
+static void fill_sync(const struct master *m, uint32_t group, uint8_t bits,
+                      struct fuzz_input *in, struct wire_msg *msg,
+                      uint64_t *ids)
+{
+    if (msg->type == WIRE_SYNC) {
+        msg->sync.revision = bits >> 4 & 1;
+        msg->sync.strategy = fuzz_u8(in) % SYNC_STRATEGY_COUNT;
+        msg->sync.structure = bits >> 5 & 1;
+        msg->sync.content = bits >> 6;
+        return;
+    }
+    msg->sync.id = m->groups[group].sync_id - (bits & 4 ? 1 : 0);
+    msg->sync.revision = bits >> 4 & 1;
+    msg->sync.role = bits >> 5 & 1 ? SYNC_COMPLETE : SYNC_NO_STATE;
+    msg->sync.text[0] = bits >> 6 & 1 ? 't' : '\0';
+    msg->id_count = fuzz_below(in, 5);
+    for (uint32_t i = 0; i < msg->id_count; i++)
+        ids[i] = i % 2 == 0 ? 1 + fuzz_below(in, SAY_LINKS) : fuzz_u8(in);
+}
+
+static void fill_edges(uint8_t bits, struct fuzz_input *in,
+                       struct wire_msg *msg, struct wire_edge *edges)
+{
+    if (bits >> 4 & 1) msg->round = 0;
+    msg->edge_count = 1 + (bits >> 5 & 1);
+    for (uint32_t i = 0; i < msg->edge_count; i++)
+        edges[i] = (struct wire_edge){
+            .peer = 1 + fuzz_below(in, SAY_LINKS),
+            .rate = 1000u * fuzz_u8(in),
+            .rtt = 1000u * fuzz_u8(in),
+            .kind = (uint8_t)fuzz_below(in, EDGE_KIND_COUNT)};
+}
+
+/* Its fixed fields. */
+static void fill(const struct master *m, uint8_t bits, struct fuzz_input *in,
+                 struct wire_msg *msg)
+{
+    static const uint8_t bytes[4];
+    switch (msg->type) {
+    case WIRE_HELLO:
+        msg->hello.group = bits >> 4 & 1;
+        msg->hello.join = bits >> 5 & 1;
+        msg->hello.stays = fuzz_u8(in) & 1;
+        msg->hello.fetched = msg->hello.join && (bits & 1);
+        msg->hello.revision = bits & 7;
+        msg->hello.max_stale = bits & 1;
+        msg->hello.self.hint = (int32_t)(bits >> 6) - 1;
+        msg->hello.self.host = 2 + 2 * (uint64_t)fuzz_below(in, 3);
+        return;
+    case WIRE_OFFER:
+        msg->offer.on = bits & 15;
+        msg->offer.revision = bits >> 4;
+        msg->offer.guests = bits & 3;
+        return;
+    case WIRE_OFFERS_GET:
+        msg->offer.group = bits >> 4 & 1;
+        return;
+    case WIRE_VOTE:
+        msg->vote.kind = (bits >> 4) % VOTE_KIND_COUNT;
+        return;
+    case WIRE_SUSPECT:
+    case WIRE_REFRESH:
+        msg->fault.cause = (uint8_t)(fuzz_u8(in) % REFRESH_CAUSE_COUNT);
+        msg->fault.tag = bits >> 6 & 1;
+        msg->fault.seq = bits >> 7 & 1;
+        msg->fault.peer = 1 + fuzz_below(in, SAY_LINKS);
+        return;
+    case WIRE_RESULT:
+        msg->result.tag = bits >> 4 & 1;
+        msg->result.seq = bits >> 5 & 1;
+        msg->result.bytes = bytes;
+        msg->result.size = bits >> 6;
+        return;
+    case WIRE_DIAL_REQUEST:
+        msg->call.peer = 1 + fuzz_below(in, SAY_LINKS);
+        msg->call.dials = bits;
+        return;
+    case WIRE_READY:
+        msg->ready.late = bits >> 7;
+        return;
+    case WIRE_ABORT:
+        msg->abort.code = bits;
+        return;
+    case WIRE_SAMPLES:
+        msg->samples.step = bits >> 4 & 3;
+        msg->samples.count = fuzz_u8(in);
+        if (msg->samples.count == 255) msg->samples.count = UINT64_MAX;
+        msg->samples.target = 16u * (bits >> 6);
+        return;
+    default:
+        (void)m;
+        return;
+    }
+}
+
+/* Operations that are listed elsewhere too, calls, answers, a silent link. */
+static void fill_waits(const struct master *m, uint32_t group,
+                       struct fuzz_input *in, struct wire_msg *msg,
+                       struct wire_wait *waits, struct wire_op *ops,
+                       uint8_t *set, uint64_t *ids)
+{
+    fill_list(m, group, in, msg, ops, set);
+    msg->wait_count = msg->op_count < 3 ? msg->op_count : 3;
+    for (uint32_t i = 0; i < msg->wait_count; i++) {
+        uint8_t bits = fuzz_u8(in);
+        waits[i] = (struct wire_wait){.kind = bits % WAIT_KIND_COUNT,
+                                      .blocks = bits & 0x40,
+                                      .scope = ops[i].scope,
+                                      .tag = ops[i].tag,
+                                      .seq = ops[i].seq,
+                                      .peer = bits >> 3 & 7,
+                                      .age_ms = bits};
+    }
+    msg->op_count = 0;
+    msg->id_count = 2;
+    ids[0] = 1 + fuzz_below(in, SAY_LINKS);
+    ids[1] = 100;
+}
+
+void master_say_make(const struct master *m, uint32_t link,
+                     struct fuzz_input *in, struct say_room *room,
+                     struct wire_msg *msg)
+{
+    static const enum wire_type types[] = {
+        WIRE_HELLO,   WIRE_VOTE,   WIRE_SUSPECT,      WIRE_REFRESH,
+        WIRE_FLUSHED, WIRE_REPLY,  WIRE_READY,        WIRE_LEAVE,
+        WIRE_ABORT,   WIRE_SYNC,   WIRE_SYNCED,       WIRE_MEASURED,
+        WIRE_BLOCKED, WIRE_RESULT, WIRE_DIAL_REQUEST, WIRE_HEARTBEAT,
+        WIRE_FLUSHED, WIRE_READY,  WIRE_VOTE,         WIRE_WAITING,
+        WIRE_SAMPLES, WIRE_OFFER,  WIRE_OFFERS_GET};
+    const struct master_peer *p = &m->peers[link];
+    const struct master_group *g = &m->groups[p->group];
+    *room = (struct say_room){.ids = {0}};
+    *msg = (struct wire_msg){.ops = room->ops,
+                             .ids = room->ids,
+                             .edges = room->edges,
+                             .sets = room->set,
+                             .waits = room->waits};
+    msg->type = types[fuzz_below(in, ARRAY_COUNT(types))];
+    uint8_t bits = fuzz_u8(in);
+    bool asks = msg->type == WIRE_WAITING && p->state == PEER_CONNECTED;
+    if (asks) msg->type = WIRE_STATUS_GET;
+    if (asks) msg->status.json = bits & 1;
+    msg->round = g->round - ((bits & 3) == 3 ? 1 : 0);
+    if (msg->type == WIRE_VOTE || msg->type == WIRE_SYNC)
+        msg->round = p->call + ((bits & 3) == 3 ? 0 : 1);
+    msg->epoch = g->epoch - ((bits >> 2 & 3) == 3 ? 1 : 0);
+    fill(m, bits, in, msg);
+    if (msg->type == WIRE_FLUSHED || msg->type == WIRE_REPLY)
+        fill_list(m, p->group, in, msg, room->ops, room->set);
+    if (msg->type == WIRE_BLOCKED) msg->op_count = fill_ops(in, room->ops, 1);
+    if (msg->type == WIRE_SYNC || msg->type == WIRE_SYNCED)
+        fill_sync(m, p->group, bits, in, msg, room->ids);
+    if (msg->type == WIRE_MEASURED) fill_edges(bits, in, msg, room->edges);
+    if (msg->type == WIRE_WAITING)
+        fill_waits(m, p->group, in, msg, room->waits, room->ops, room->set,
+                   room->ids);
+    if (msg->type == WIRE_READY && (bits >> 4 & 7) == 7) {
+        msg->id_count = 1;
+        room->ids[0] = 1 + fuzz_below(in, SAY_LINKS);
+    }
 }

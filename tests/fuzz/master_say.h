@@ -1,12 +1,30 @@
-/* master_say.h - what a member says of a partial all-reduce, and who is to be
- * relayed, for fuzz_master.c. */
+/* master_say.h - what members and strangers say to a coordinator, so that it
+ * fits what is going on there. For fuzz_master.c and fuzz_server.c. */
 #ifndef PCCL_FUZZ_MASTER_SAY_H
 #define PCCL_FUZZ_MASTER_SAY_H
 
 #include "../../src/master/master.h"
 #include "fuzz.h"
 
-enum { PARTIAL_IDS = 8 };
+enum {
+    PARTIAL_IDS = 8,
+    SAY_LINKS = 8, /* most words are about the first members */
+};
+
+/* What a message of master_say_make() borrows. */
+struct say_room {
+    struct wire_op ops[4];
+    uint64_t ids[8];
+    struct wire_edge edges[2];
+    struct wire_wait waits[3];
+    uint8_t set[1];
+};
+
+/* A message of that connection: of this round and this epoch, but for a quirk
+ * now and then. */
+void master_say_make(const struct master *m, uint32_t link,
+                     struct fuzz_input *in, struct say_room *room,
+                     struct wire_msg *msg);
 
 /* A message that fits the rounds of the member's group, but for a quirk now and
  * then. */
