@@ -5,6 +5,7 @@
 #include "../../src/master/stall.h"
 #include "../../src/base/scope.h"
 #include "../../src/master/master.h"
+#include "../../src/master/master_report.h"
 #include "../../src/master/master_server.h"
 #include "../../src/master/master_status.h"
 #include "master_say.h"
@@ -13,7 +14,12 @@
 
 #include <stdlib.h>
 
-enum { LINKS = SAY_LINKS, SEARCHES = 4, WORLD_MAX = 64 /* links at a time */ };
+enum {
+    LINKS = SAY_LINKS,
+    SEARCHES = 16,
+    WORLD_MAX = 64 /* links at a time */,
+    PASSES = 12
+};
 
 struct search {
     bool owed, background;
@@ -24,6 +30,7 @@ struct search {
 struct universe {
     struct master *m;
     struct status_desk desk;
+    struct master_report report;
     bool open[MASTER_LINKS_MAX];
     struct search searches[SEARCHES];
     uint32_t search_last;
@@ -62,12 +69,17 @@ static void relay_effect(void *user, uint32_t link, const struct wire_msg *msg)
     status_desk_closed(&u->desk, link);
 }
 
+/* What the operator's log has of it. */
 static void note_effect(void *user, const struct master_note *note)
 {
     struct universe *u = user;
+    char line[REPORT_SIZE];
     assert(note->kind == NOTE_VIEW || note->kind == NOTE_SUCCESSION ||
-           note->peer);
+           note->peer || (note->kind == NOTE_STALLED && note->reason));
     status_desk_depart(&u->desk, u->m, note);
+    if (!master_report_note(&u->report, note, line)) return;
+    for (const char *c = line; *c; c++) assert((uint8_t)*c >= ' ');
+    status_desk_note(&u->desk, u->m, note, line);
 }
 
 static void status_effect(void *user, uint32_t link, bool json)
@@ -82,11 +94,26 @@ static void look_effect(void *user, const struct wire_member *peer)
     (void)peer;
 }
 
+/* A later search of a group takes the place of its last one. */
+static struct search *search_place(struct universe *u,
+                                   const struct master_search *search)
+{
+    struct search *free = NULL;
+    for (uint32_t i = 0; i < SEARCHES; i++) {
+        struct search *s = &u->searches[(u->search_last + i) % SEARCHES];
+        if (s->owed && s->group == search->group &&
+            s->background == search->background)
+            return s;
+        if (!s->owed && !free) free = s;
+    }
+    return free ? free : &u->searches[u->search_last++ % SEARCHES];
+}
+
 static bool search_effect(void *user, const struct master_search *search)
 {
     struct universe *u = user;
     if (search->n > WORLD_MAX || search->n < 2) return false;
-    struct search *s = &u->searches[u->search_last++ % SEARCHES];
+    struct search *s = search_place(u, search);
     *s = (struct search){.owed = true,
                          .background = search->background,
                          .group = search->group,
@@ -202,8 +229,6 @@ static void say_relay(struct universe *u, uint32_t link, struct fuzz_input *in)
     receive(u, link, out, wire_encode(&msg, out));
 }
 
-/* ----------------------------------------------------------------- the tape */
-
 static void connect_link(struct universe *u, uint32_t link)
 {
     if (u->open[link] || u->m->peers[link].state != PEER_FREE) {
@@ -214,6 +239,52 @@ static void connect_link(struct universe *u, uint32_t link)
     feed(u, (struct master_event){
                 .type = MASTER_CONNECTED, .link = link, .addr.family = 4});
 }
+
+/* All that owe something say it, and what follows from that. */
+static void settle(struct universe *u, const struct tape_record *r)
+{
+    static uint8_t out[WIRE_FRAME_MAX];
+    static struct crowd_room room;
+    static const struct wire_msg alive = {.type = WIRE_HEARTBEAT};
+    struct fuzz_input in = {r->bytes, r->size};
+    struct crowd_mood mood = crowd_mood(r->arg, &in);
+    struct wire_msg msg;
+    bool any = true;
+    for (uint32_t pass = 0; pass < PASSES && any; pass++) {
+        any = false;
+        for (uint32_t i = 0; i < u->m->link_end; i++) {
+            if (!u->open[i] || !master_say_due(u->m, i, &mood, &room, &msg))
+                continue;
+            receive(u, i, out, wire_encode(&msg, out));
+            any = true;
+        }
+        mood.votes = mood.optimizes = mood.measures = false;
+    }
+    if (!(r->arg & 16)) return;
+    u->now += PCCL_S;
+    for (uint32_t i = 0; i < u->m->link_end; i++)
+        if (u->open[i]) receive(u, i, out, wire_encode(&alive, out));
+    feed(u, (struct master_event){.type = MASTER_TICK});
+}
+
+static void grant(struct universe *u, const struct tape_record *r)
+{
+    struct fuzz_input in = {r->bytes, r->size};
+    uint32_t link = r->arg % LINKS;
+    uint8_t rights = fuzz_u8(&in);
+    struct grant given = {.rights = rights & 7, .group = fuzz_below(&in, 3)};
+    given.any_group = given.group == 2;
+    if (!u->open[link]) return;
+    for (uint32_t i = 0; i + 1 < sizeof given.name && in.left > 0; i++)
+        given.name[i] = (char)('a' + fuzz_below(&in, 26));
+    feed(u, (struct master_event){.type = rights == 255 ? MASTER_EXPELLED
+                                                        : MASTER_GRANTED,
+                                  .link = link,
+                                  .grant = &given,
+                                  .reason = "expelled"});
+}
+
+/* ----------------------------------------------------------------- the tape */
 
 static void play(struct universe *u, const struct tape_record *r)
 {
@@ -261,6 +332,15 @@ static void play(struct universe *u, const struct tape_record *r)
     case COORD_RELAY:
         say_relay(u, link % LINKS, &in);
         return;
+    case COORD_CROWD:
+        for (uint32_t i = link % WORLD_MAX; i > 0; i--) connect_link(u, 0);
+        return;
+    case COORD_SETTLE:
+        settle(u, r);
+        return;
+    case COORD_GRANT:
+        grant(u, r);
+        return;
     default:
         return;
     }
@@ -271,6 +351,7 @@ static void open_master(struct universe *u, const struct tape_record *config)
     struct fuzz_input in = {config->bytes, config->size};
     size_t edges_size = bandwidth_size(WORLD_MAX);
     u->m = sparse_take(&master_memory, sizeof *u->m);
+    u->report.machine = u->m;
     void *edges = sparse_take(&edges_memory, edges_size);
     struct master_config c = {.out = {.user = u,
                                       .send = send_effect,
@@ -293,6 +374,10 @@ static void open_master(struct universe *u, const struct tape_record *config)
     c.job = bits & 1;
     c.relays = bits & 2;
     if (bits & 4) c.grace = 2 * c.deadline;
+    if (bits & 8) c.warn_after = PCCL_S / 20;
+    c.tokens = bits & 16;
+    if (bits & 32) c.minimum = 3;
+    if (bits & 64) c.peers_max = 4;
     (void)master_init(u->m, &c);
 }
 
@@ -335,6 +420,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         u.open[i] = false;
         feed(&u, (struct master_event){.type = MASTER_CLOSED, .link = i});
     }
+    /* A driver answers each search, also when nobody is left to hear it. */
+    const struct tape_record nothing = {
+        .kind = COORD_SEARCHED, .bytes = (const uint8_t *)"\377", .size = 1};
+    for (uint32_t i = 0; i < SEARCHES; i++) {
+        u.searches[i].background = false;
+        searched(&u, &nothing);
+    }
     assert(master_count(u.m, PEER_FREE) == u.m->link_end);
     assert(master_next_tick(u.m) == PCCL_NEVER);
     master_free(u.m);
@@ -347,8 +439,10 @@ const uint8_t tape_kinds = COORD_KIND_COUNT;
 
 size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
 {
-    static const uint8_t often[] = {COORD_SAY,       COORD_SAY,  COORD_SAY,
-                                    COORD_CONNECTED, COORD_TICK, COORD_PARTIAL};
+    static const uint8_t often[] = {COORD_SAY,       COORD_SAY,   COORD_SAY,
+                                    COORD_CONNECTED, COORD_TICK,  COORD_PARTIAL,
+                                    COORD_SETTLE,    COORD_SETTLE};
+    static const uint8_t crowds[] = {2, 3, 5, 12, 18, 27};
     uint8_t body[64];
     uint8_t arg = (uint8_t)tape_pick(random, LINKS);
     size_t size = tape_pick(random, 40);
@@ -360,6 +454,11 @@ size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
         memset(body, 0, 4);
         body[3] = (uint8_t)tape_pick(random, 4);
         body[2] = (uint8_t)tape_random(random);
+    }
+    if (kind == COORD_CROWD) arg = crowds[tape_pick(random, 6)];
+    if (kind == COORD_SETTLE) {
+        arg = (uint8_t)tape_random(random);
+        if (tape_pick(random, 2)) body[1] %= 60; /* most pairs are good */
     }
     if (kind == COORD_SAY && size > 1 && tape_pick(random, 2))
         body[1] &= 0xf0; /* of this round */

@@ -354,3 +354,121 @@ void master_say_make(const struct master *m, uint32_t link,
         room->ids[0] = 1 + fuzz_below(in, SAY_LINKS);
     }
 }
+
+/* ------------------------------------------------------ whole crowds */
+
+struct crowd_mood crowd_mood(uint8_t bits, struct fuzz_input *in)
+{
+    struct crowd_mood mood = {.votes = bits & 1,
+                              .optimizes = bits & 2,
+                              .measures = bits & 4,
+                              .late = bits & 8,
+                              .group = bits >> 5 & 1};
+    mood.hosts = fuzz_u8(in) % 8;
+    mood.bad = fuzz_u8(in);
+    mood.seed = fuzz_u8(in);
+    mood.rate = fuzz_u8(in);
+    return mood;
+}
+
+/* Both ends see the same. */
+static bool is_bad(const struct crowd_mood *mood, uint64_t a, uint64_t b)
+{
+    uint64_t low = a < b ? a : b, high = a < b ? b : a;
+    uint64_t mixed = (low * 0x9e3779b9u + high * 0x85ebca6bu + mood->seed) *
+                     0xc2b2ae3d27d4eb4fu;
+    return (mixed >> 40 & 255) < mood->bad;
+}
+
+/* The next member of its group from that link on, and not itself. */
+static const struct master_peer *other_of(const struct master *m, uint32_t self,
+                                          uint32_t *from)
+{
+    while (*from < m->link_end) {
+        const struct master_peer *p = &m->peers[(*from)++];
+        bool known = p->state == PEER_MEMBER || p->state == PEER_REGISTERED;
+        if (known && p != &m->peers[self] && p->group == m->peers[self].group)
+            return p;
+    }
+    return NULL;
+}
+
+static void say_ready(const struct master *m, uint32_t link,
+                      const struct crowd_mood *mood, struct crowd_room *room,
+                      struct wire_msg *msg)
+{
+    const struct master_peer *other;
+    uint64_t self = m->peers[link].info.id;
+    msg->type = WIRE_READY;
+    msg->ready.late = mood->late;
+    for (uint32_t at = 0; (other = other_of(m, link, &at));)
+        if (is_bad(mood, self, other->info.id) &&
+            msg->id_count < WIRE_EDGES_MAX)
+            room->ids[msg->id_count++] = other->info.id;
+}
+
+static void say_measured(const struct master *m, uint32_t link,
+                         const struct crowd_mood *mood, struct crowd_room *room,
+                         struct wire_msg *msg)
+{
+    const struct master_peer *other;
+    msg->type = WIRE_MEASURED;
+    msg->round = m->peers[link].probe;
+    for (uint32_t at = 0; (other = other_of(m, link, &at));) {
+        if (msg->round != 0 && other != &m->peers[m->peers[link].probe_with])
+            continue;
+        if (msg->edge_count == WIRE_EDGES_MAX) break;
+        room->edges[msg->edge_count++] = (struct wire_edge){
+            .peer = other->info.id,
+            .rate = (1u + mood->rate) * (1000u + 100u * other->rank),
+            .rtt = 1000u * (1u + mood->seed)};
+    }
+}
+
+static void say_hello(uint32_t link, const struct crowd_mood *mood,
+                      struct wire_msg *msg)
+{
+    msg->type = WIRE_HELLO;
+    msg->hello.group = mood->group;
+    msg->hello.self.host =
+        mood->hosts > 0 ? 2 * (link % mood->hosts + 1u) : 2 * (link + 100u);
+    msg->hello.self.hint = (int32_t)link;
+}
+
+bool master_say_due(const struct master *m, uint32_t link,
+                    const struct crowd_mood *mood, struct crowd_room *room,
+                    struct wire_msg *msg)
+{
+    const struct master_peer *p = &m->peers[link];
+    const struct master_group *g = &m->groups[p->group];
+    bool member = p->state == PEER_MEMBER;
+    *msg = (struct wire_msg){.round = g->round,
+                             .epoch = g->epoch,
+                             .ids = room->ids,
+                             .edges = room->edges};
+    if (p->state == PEER_CONNECTED) {
+        say_hello(link, mood, msg);
+        return p->held == NULL;
+    }
+    if (!member && p->state != PEER_REGISTERED) return false;
+    if (g->phase == GROUP_PROPOSED && p->proposed && !p->ready) {
+        say_ready(m, link, mood, room, msg);
+        return true;
+    }
+    if (member && g->phase == GROUP_FLUSHING && p->answer == ANSWER_DUE) {
+        msg->type = WIRE_FLUSHED;
+        return true;
+    }
+    if (member && (p->probe != 0 || mood->measures)) {
+        say_measured(m, link, mood, room, msg);
+        return msg->edge_count > 0;
+    }
+    uint8_t kind = mood->optimizes ? VOTE_OPTIMIZE : VOTE_UPDATE;
+    bool votes = member && g->phase == GROUP_OPEN && !p->leaving &&
+                 (mood->votes || mood->optimizes);
+    if (!votes || p->voted[kind]) return false;
+    msg->type = WIRE_VOTE;
+    msg->vote.kind = kind;
+    msg->round = p->call + 1;
+    return true;
+}

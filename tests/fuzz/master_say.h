@@ -42,4 +42,25 @@ void master_args_fill(struct fuzz_input *in, uint8_t coll,
 void master_relay_fill(const struct master *m, struct fuzz_input *in,
                        struct wire_msg *msg);
 
+/* How willing members are, and what they see of each other. */
+struct crowd_mood {
+    bool votes, optimizes, measures, late;
+    uint32_t group;    /* of newcomers */
+    uint8_t hosts;     /* newcomers of one host; 0: each has its own */
+    uint8_t bad, seed; /* so many of 256 pairs have no link; which ones */
+    uint8_t rate;      /* about which links are measured */
+};
+
+struct crowd_room {
+    uint64_t ids[WIRE_EDGES_MAX];
+    struct wire_edge edges[WIRE_EDGES_MAX];
+};
+
+/* What that connection owes by all rules, or would say by its mood; false:
+ * nothing. */
+bool master_say_due(const struct master *m, uint32_t link,
+                    const struct crowd_mood *mood, struct crowd_room *room,
+                    struct wire_msg *msg);
+struct crowd_mood crowd_mood(uint8_t bits, struct fuzz_input *in);
+
 #endif

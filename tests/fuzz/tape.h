@@ -71,7 +71,8 @@ enum member_kind {
  * otherwise. */
 enum master_kind {
     COORD_CONFIG, /* argument: quorum; probes (1), key (16), deadline ms (2),
-                   bits (1): a job; relays */
+                   bits (1): a job; relays;
+                     a grace; warns; tokens; a minimum; few descriptors */
     COORD_CONNECTED,
     COORD_RECEIVED, /* a message */
     COORD_CLOSED,
@@ -83,6 +84,11 @@ enum master_kind {
     COORD_SAY = COORD_RECORDED, /* a message that fits what is going on */
     COORD_PARTIAL,              /* likewise, of a partial all-reduce */
     COORD_RELAY,                /* likewise, a RELAY before HELLO */
+    COORD_CROWD,                /* argument: how many connect */
+    COORD_SETTLE, /* all say what they owe; argument: mood, 16: a second has
+                     passed; more of the mood */
+    COORD_GRANT,  /* argument: link; rights, group (1: any), name; 255: it is
+                     expelled */
     COORD_KIND_COUNT,
 };
 
