@@ -70,7 +70,7 @@ static struct host_thread task_times(const char *folder, const char *task)
     char text[TEXT_SIZE];
     snprintf(path, sizeof path, "%s/%.20s/schedstat", folder, task);
     read_text(path, text);
-    (void)sscanf(text, "%*u %" SCNd64, &t.delay);
+    (void)sscanf(text, "%*u %" SCNu64, &t.delay);
     snprintf(path, sizeof path, "%s/%.20s/status", folder, task);
     read_text(path, text);
     const char *line = strstr(text, "\nvoluntary_ctxt_switches:");
@@ -118,7 +118,9 @@ static bool was_held_up(const struct host_seen *old,
         for (uint32_t k = 0; k < now->count; k++) {
             const struct host_thread *b = &now->threads[k];
             if (a->id != b->id) continue;
-            if ((b->delay - a->delay) * 4 >= now->at - old->at) return true;
+            uint64_t much = (uint64_t)(now->at - old->at) / 4;
+            if (b->delay >= a->delay && b->delay - a->delay >= much)
+                return true;
             if (others_run && b->sleeps - a->sleeps <= 1) return true;
         }
     }

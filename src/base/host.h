@@ -24,7 +24,7 @@ struct host_watch {
         struct host_thread {
             long id;
             uint64_t sleeps; /* times that it waited of its own will */
-            pccl_ns delay;   /* total time that it waited for a CPU */
+            uint64_t delay;  /* total time that it waited for a CPU, ns */
         } threads[HOST_IO_THREADS_MAX];
     } seen[HOST_WATCHED_MAX];
 };

@@ -64,9 +64,10 @@ void link_put_number(struct link_texts *texts, int64_t number)
 
 const char *link_get(struct link_texts *texts)
 {
-    const char *text = texts->bytes + texts->at;
     size_t rest = texts->size - texts->at;
-    const char *end = rest > 0 ? memchr(text, '\0', rest) : NULL;
+    if (rest == 0) return NULL; /* of an empty list, which has no bytes */
+    const char *text = texts->bytes + texts->at;
+    const char *end = memchr(text, '\0', rest);
     if (!end) return NULL;
     texts->at += (size_t)(end - text) + 1;
     return text;

@@ -81,6 +81,9 @@ launch/job_watch.c launch/job_restart.c launch/proc.c launch/program_path.c
 launch/forward.c launch/input.c launch/rank_env.c launch/bind_hwloc.c base/log.c
 base/file_pattern.c peer/timeline.c peer/timeline_text.c launch/elect.c
 launch/elect_right.c
+base/host.c base/descriptors.c launch/bind.c launch/reach.c launch/host_room.c
+launch/descriptor.c launch/hook.c launch/surroundings.c launch/coordinators.c
+launch/web.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -95,7 +98,8 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
 fuzzers='conn master replicas wire frame text launch agent remote manifest
     journal secure token key guest gate elect elf ask memory environment
-    topology server http trace checkpoint job output elector'
+    topology server http trace checkpoint job output elector host hook
+    surroundings'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 

@@ -483,6 +483,9 @@ static void world_begin(uint8_t bits)
         world.sinks[i] = (struct sink){.stamped = bits >> 2 & 1};
         if (!sink_open(&world.sinks[i], loop, ends[1])) abort();
         world.out[i] = ends[0];
+        (void)descriptor_write(ends[1], DESCRIPTOR_BLOCKING, "b", 1);
+        assert(descriptor_is_same(ends[1], ends[1]));
+        assert(!descriptor_is_same(ends[1], STDIN_FILENO));
         close(ends[1]);
     }
 }
@@ -496,6 +499,17 @@ static void world_end(void)
     end(&world.in);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null > 0 && dup2(null, STDIN_FILENO) == 0) close(null);
+}
+
+/* What hwloc reads of a user: other machines than this one. To look at this one
+ * takes milliseconds. */
+static void machine(uint8_t which)
+{
+    static const char *const machines[] = {"pack:2 core:2 pu:2",
+                                           "numa:2 core:2",
+                                           "pack:1 numa:2 core:1 pu:2", "pu:1"};
+    (void)setenv("HWLOC_SYNTHETIC", machines[which % ARRAY_COUNT(machines)], 1);
+    (void)setenv("HWLOC_THISSYSTEM", which & 4 ? "1" : "0", 1);
 }
 
 static int remove_one(const char *path, const struct stat *info, int kind,
@@ -518,11 +532,15 @@ static void ignore(struct ev_loop *loop, ev_signal *watcher, int events)
 
 static void begin(void)
 {
+    struct rlimit before;
+    descriptor_standard();
+    descriptor_raise_limit(&before);
     ev_signal first; /* the loop opens what it needs for any */
     struct ev_loop *loop = ev_default_loop(0);
     ev_signal_init(&first, ignore, SIGWINCH);
     ev_signal_start(loop, &first);
     ev_signal_stop(loop, &first);
+    (void)setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
     signal(SIGPIPE, SIG_IGN);
     if (!mkdtemp(folder)) abort();
     (void)atexit(remove_files);
@@ -541,6 +559,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     used = descriptors_used(&left);
     outside_begin(fuzz_u8(&in));
     uint8_t bits = fuzz_u8(&in);
+    machine(bits >> 3);
     world_begin(bits >> 4);
     if (options_make(&options, &in)) run(&options, &in, bits);
     options_free(&options);
