@@ -80,6 +80,7 @@ LAYERS = {
                          "src/base/run_key.h", "src/base/secure",
                          "src/elastic/session.h", "src/link/send_window.h",
                          "src/link/shared_memory.h", "src/peer/comm",
+                         "src/reduce/stream.h",
                          "src/peer/progress",
                          "src/peer/drain.", "src/peer/timeline.h",
                          "include/pccl.h"],

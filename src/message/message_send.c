@@ -84,6 +84,7 @@ static bool send_now(struct messages *m, struct p2p_link *l)
         &l->items[(l->first + l->sent) & (l->capacity - 1)];
     uint8_t *to;
     size_t size = item->frame.size;
+    if (size > MESSAGE_WHOLE_MAX) return false;
     if (!c->channel || c->greets || c->ping || !conn_sent_all(c)) return false;
     if (channel_room(c->channel, &to) < FRAME_SIZE + size) return false;
     struct frame f = item->frame;

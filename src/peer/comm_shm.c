@@ -5,6 +5,7 @@
 #include "comm.h"
 
 #include "../base/log.h"
+#include "../reduce/stream.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,7 +15,12 @@
 enum {
     PIECE = 64 * 1024, /* copied before the other end sees any of it */
     PIECES_MAX = 16,   /* bytes in one pass, as other connections wait */
-    RINGS_MAX = 16,    /* reads of doorbell bytes in one pass, likewise */
+    /* Of messages ("Two copies that bypass the caches"): the receiver takes one
+     * portion while the sender writes the next, and portions of that size
+     * bypass the sender's caches. */
+    MESSAGE_PORTION = 8 * 1024,
+    STREAM_MIN = 4 * 1024,
+    RINGS_MAX = 16, /* reads of doorbell bytes in one pass, likewise */
 };
 
 /* ------------------------------------------------------------ negotiation */
@@ -174,6 +180,17 @@ static size_t turn_size(const pcclComm_t *c)
     return c->io.brief ? BRIEF_TURN : (size_t)PIECE * PIECES_MAX;
 }
 
+/* The queue's lines are in the reader's caches, from its last turn. Stores that
+ * bypass the caches need not fetch them from there first. */
+static void write_portion(uint8_t *to, const struct conn_part *part,
+                          size_t size)
+{
+    if (size >= STREAM_MIN)
+        stream_copy(to, part->from, size);
+    else
+        memcpy(to, part->from, size);
+}
+
 /* Copies the bytes that may leave now into the channel, at most `limit`;
  * returns how many could. */
 static size_t put(pcclComm_t *c, uint32_t number, struct channel *channel,
@@ -183,9 +200,11 @@ static size_t put(pcclComm_t *c, uint32_t number, struct channel *channel,
     struct conn_part parts[2];
     uint32_t count = engine_tx_window(e, number, parts);
     size_t done = 0;
-    uint8_t *to;
+    uint8_t *to = NULL;
     size_t most = channel_room(channel, &to);
-    if (most > PIECE) most = PIECE;
+    bool message = conn_is_p2p(c->session->links, number);
+    size_t piece = message ? MESSAGE_PORTION : PIECE;
+    if (most > piece) most = piece;
     if (most > limit) most = limit;
     /* The first bytes of a large frame alone are of no use. */
     size_t whole = 0;
@@ -194,7 +213,10 @@ static size_t put(pcclComm_t *c, uint32_t number, struct channel *channel,
     for (uint32_t i = 0; i < count && done < most; i++) {
         size_t part = parts[i].size;
         if (part > most - done) part = most - done;
-        memcpy(to + done, parts[i].from, part);
+        if (message)
+            write_portion(to + done, &parts[i], part);
+        else
+            memcpy(to + done, parts[i].from, part);
         done += part;
     }
     if (done == 0) return 0;
@@ -212,7 +234,10 @@ bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
     struct conn_part parts[2];
     size_t done = 0, part = 1, turn = turn_size(c);
     engine_clear_dirty(e, number);
-    for (int i = 0; i < PIECES_MAX && done < turn && part > 0; i++) {
+    int most = conn_is_p2p(c->session->links, number)
+                   ? PIECES_MAX * (PIECE / MESSAGE_PORTION)
+                   : PIECES_MAX;
+    for (int i = 0; i < most && done < turn && part > 0; i++) {
         part = put(c, number, channel, turn - done);
         done += part;
     }

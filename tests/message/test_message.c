@@ -454,7 +454,7 @@ static void what_is_lent_is_fetched(void **unused)
 static void who_lends_unasked_is_hung_up_on(void **unused)
 {
     (void)unused;
-    size_t size = CMA_MIN + 1;
+    size_t size = MESSAGE_MAX + 1;
     uint8_t *from = calloc(1, size), *to = calloc(1, size);
     assert_true(from && to);
     start(3);

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum { READ = 1, WRITTEN, OLD }; /* reports */
-enum { RANKS = 2, BYTES = 4000000, KEY = 7, BEFORE = 1, AFTER = 2 };
+enum { RANKS = 2, BYTES = 8 * 1024 * 1024, KEY = 7, BEFORE = 1, AFTER = 2 };
 
 static const struct seat *reader;
 
