@@ -1,6 +1,6 @@
 /* broadcast_grid.c - "grid_scatter": the root scatters the vector over its row
  * of a grid, each member of that row sends its part to its column, and all rows
- * all-gather the parts (rule D23). Pure.
+ * all-gather the parts (rule D24). Pure.
  *
  * Data take three steps, in a world of any size; the root sends one vector, and
  * no member more than little over two. As many columns as the shortest row is

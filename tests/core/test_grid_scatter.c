@@ -1,4 +1,4 @@
-/* test_grid_scatter.c - medium and large broadcasts over a grid (rule D23).
+/* test_grid_scatter.c - medium and large broadcasts over a grid (rule D24).
  * Seven engines in two rows: 0 to 3 and 4 to 6. */
 #define ENGINES 7
 #include "engines.h"

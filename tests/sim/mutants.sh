@@ -735,11 +735,11 @@ launches are not told at once (D22)|ring/allreduce_grid.c|s/    .tells_launch = 
 an average is not divided (D22)|ring/allreduce_grid.c|s/i + 1 == g->rows ? TURN_LAST : 0/0/
 input of medium vectors is not kept (D22)|ring/allreduce_grid.c|s/^    pieces_save(op, .*piece);//
 parts from the first member of the row on (D22)|ring/allreduce_grid.c|s/part_slot(op, (g->column + i) % g->size, k)/part_slot(op, i - (i <= g->column), k)/
-a segment sent before it is here (D23)|ring/broadcast_grid.c|s/if (p->r.rank != p->r.root) x->after = k;//
-launches are not told at once (D23)|ring/broadcast_grid.c|s/    .tells_launch = true,//
-the root owns a band (D23)|ring/broadcast_grid.c|s/ - (root.column < node->column);/;/; s/columns(p) \&\& node->column != root.column;/columns(p);/; s/ - (root.column < columns(p));/;/
-segments are not passed on (D23)|ring/broadcast_grid.c|s/link_dirty(\&e->links, op->eps.i..link);/(void)e;/
-the next column's band (D23)|ring/broadcast_grid.c|s/from->column == to->column);/from->column == to->column + 1);/
+a segment sent before it is here (D24)|ring/broadcast_grid.c|s/if (p->r.rank != p->r.root) x->after = k;//
+launches are not told at once (D24)|ring/broadcast_grid.c|s/    .tells_launch = true,//
+the root owns a band (D24)|ring/broadcast_grid.c|s/ - (root.column < node->column);/;/; s/columns(p) \&\& node->column != root.column;/columns(p);/; s/ - (root.column < columns(p));/;/
+segments are not passed on (D24)|ring/broadcast_grid.c|s/link_dirty(\&e->links, op->eps.i..link);/(void)e;/
+the next column's band (D24)|ring/broadcast_grid.c|s/from->column == to->column);/from->column == to->column + 1);/
 no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
 result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recvbuf, fold_size(op));/(void)0;/
 a term that is taken is claimed (H13)|master/replicas_collect.c|s/ || msg->resume.term == k->claim//

@@ -37,7 +37,7 @@ void sim_choose_grid(struct sim_options *o, uint64_t seed, bool all,
 
 /* Members are lost amid the large vectors of several sites (D15), amid those
  * that one member puts where all others of its host take them (D16), and amid
- * those that go over a grid (D22, D23). */
+ * those that go over a grid (D22, D24). */
 void sim_choose_lost(struct sim_options *o, uint64_t seed, bool others)
 {
     bool sites = seed % 80 == 38, spread = seed % 80 == 70;
