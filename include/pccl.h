@@ -1015,6 +1015,15 @@ typedef enum pcclCollectiveKind_t {
                               world*count elements of its own */
 } pcclCollectiveKind_t;
 
+/* Of an all-to-all: the pairs that exchange data. All other sizes are 0, but
+ * for what a root sends to itself. A gather or a scatter takes fewer messages
+ * if the library is told that it is one. */
+typedef enum pcclFlow_t {
+    pcclFlowAll = 0,     /* all pairs */
+    pcclFlowToRoot = 1,  /* each member to the root: a gather */
+    pcclFlowFromRoot = 2 /* the root to each member: a scatter */
+} pcclFlow_t;
+
 /* An argument that the members must agree on, of the function that the caller
  * implements with a collective. */
 typedef struct pcclArgument_t {
@@ -1033,7 +1042,7 @@ typedef struct pcclCollective_t {
     size_t count;            /* elements where there is an op, else bytes */
     pcclDataType_t datatype; /* of all-reduce and reduce-scatter, as is op */
     pcclRedOp_t op;
-    int root;             /* of broadcast: a rank */
+    int root;             /* of broadcast, and of a flow: a rank */
     uint64_t user_digest; /* must agree on all members, else
                              pcclInvalidArgument everywhere */
     uint64_t view_epoch;  /* 0, or the epoch that the arguments were made for.
@@ -1056,6 +1065,7 @@ typedef struct pcclCollective_t {
      * the library until the await. NULL, or a smaller size: none. */
     const pcclArgument_t *arguments;
     size_t argument_count;
+    pcclFlow_t flow; /* of an all-to-all; a smaller size: pcclFlowAll */
 } pcclCollective_t;
 
 /* Starts a collective. Never blocks. The arrays of sizes, displacements and

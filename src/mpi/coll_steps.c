@@ -9,6 +9,9 @@ enum {
     SHARED_MEMBERS = 9, /* more than are all linked on one host */
     SHARED_BYTES = 256 * 1024,
     SHARED_BYTES_FEW = 16 * 1024, /* ... among fewer members */
+    /* ... with a root that shares memory with them: NOTES.md, "to and from one
+     * root" */
+    SHARED_BYTES_ROOT = 2 * 1024,
 };
 
 int step_barrier(struct coll *coll)
@@ -182,7 +185,7 @@ static bool even_sizes(const struct coll *coll, MPI_Count *send,
  * many they go over a tree: 2(n-1) messages, where pairs send n(n-1). Among few
  * each sends to each, as pairs do, but all get the same bytes: nobody waits for
  * DONE (rule D5), and the fast path may take it. It takes larger ones as pairs
- * (rule D9d). */
+ * (rule D9d), or between a root and each other member (rule D9e). */
 static bool is_shared(const struct coll *coll, MPI_Count size)
 {
     MPI_Count n = coll->members->size;
@@ -190,6 +193,8 @@ static bool is_shared(const struct coll *coll, MPI_Count size)
     if (coll->call == CALL_ALLTOALL && coll_takes_pairs(coll, n * size))
         return false;
     MPI_Count most = n < SHARED_MEMBERS ? SHARED_BYTES_FEW : SHARED_BYTES;
+    if (coll->call != CALL_ALLTOALL && coll->members->shares_memory)
+        most = n < SHARED_MEMBERS ? SHARED_BYTES_ROOT : 0;
     return size <= most / blocks;
 }
 
@@ -238,6 +243,16 @@ static void share_finish(const struct coll *coll, MPI_Count size)
     }
 }
 
+/* A gather or a scatter of a group tells the library its root. */
+static void set_flow(struct coll *coll)
+{
+    pcclCollective_t *op = &coll->op;
+    if (coll->comm->remote) return;
+    if (coll->call == CALL_GATHER) op->flow = pcclFlowToRoot;
+    if (coll->call == CALL_SCATTER) op->flow = pcclFlowFromRoot;
+    if (op->flow != pcclFlowAll) op->root = coll_root_now(coll);
+}
+
 static int exchange_prepare(struct coll *coll)
 {
     size_t n = (size_t)coll->members->size;
@@ -282,6 +297,7 @@ static int exchange_prepare(struct coll *coll)
         return MPI_ERR_NO_MEM;
     }
     op->kind = pcclKindAllToAllV;
+    set_flow(coll);
     op->send_bytes = arrays;
     op->send_displs = arrays + n;
     op->recv_bytes = arrays + 2 * n;

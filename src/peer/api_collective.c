@@ -6,6 +6,7 @@
 enum {
     /* Of programs that were made when there were no arguments to name. */
     SIZE_WITHOUT_ARGUMENTS = offsetof(pcclCollective_t, arguments),
+    SIZE_WITHOUT_FLOW = offsetof(pcclCollective_t, flow),
     ARGUMENTS_MOST = 8
 };
 
@@ -14,6 +15,17 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     hash ^= value + 0x9e3779b97f4a7c15u;
     hash *= 0xff51afd7ed558ccdu;
     return hash ^ hash >> 32;
+}
+
+static pcclFlow_t flow_of(const pcclCollective_t *op)
+{
+    bool has = op->kind == pcclKindAllToAllV && op->size >= sizeof *op;
+    return has ? op->flow : pcclFlowAll;
+}
+
+static bool is_rooted(const pcclCollective_t *op)
+{
+    return op->kind == pcclKindBroadcast || flow_of(op) != pcclFlowAll;
 }
 
 /* Digest of all arguments that the members must agree on (contract C4).
@@ -29,7 +41,8 @@ static uint64_t digest_of(const pcclCollective_t *op,
         hash = mix(hash, (uint64_t)op->datatype);
         hash = mix(hash, (uint64_t)op->op);
     }
-    if (op->kind == pcclKindBroadcast) hash = mix(hash, (uint64_t)op->root);
+    if (is_rooted(op)) hash = mix(hash, (uint64_t)op->root);
+    if (flow_of(op) != pcclFlowAll) hash = mix(hash, (uint64_t)flow_of(op));
     if (q && q->algorithm != pcclQuantNone) {
         hash = mix(hash, (uint64_t)q->algorithm);
         hash = mix(hash, (uint64_t)q->quantized_datatype);
@@ -87,6 +100,27 @@ static const char *check_reduce_scatter(const pcclCollective_t *op,
     return NULL;
 }
 
+/* With a root, data go one way, and only between it and the others. */
+static const char *check_flow(const pcclCollective_t *op, uint32_t world,
+                              uint32_t rank)
+{
+    pcclFlow_t flow = flow_of(op);
+    if (flow == pcclFlowAll) return NULL;
+    if ((unsigned)flow >= FLOW_COUNT) return "unknown flow";
+    if (op->root < 0 || (uint32_t)op->root >= world)
+        return "root is not a rank of the world";
+    uint32_t root = (uint32_t)op->root;
+    for (uint32_t i = 0; i < world; i++) {
+        bool own = i == rank && rank == root;
+        bool sends = own || (flow == pcclFlowToRoot ? i == root : rank == root);
+        bool gets = own || (flow == pcclFlowToRoot ? rank == root : i == root);
+        if ((!sends && op->send_bytes[i] > 0) ||
+            (!gets && op->recv_bytes[i] > 0))
+            return "a size is not 0 where no data flow";
+    }
+    return NULL;
+}
+
 /* Returns the error of the arguments, or NULL. */
 static const char *check(const pcclCollective_t *op, uint32_t world)
 {
@@ -112,12 +146,12 @@ static const char *check(const pcclCollective_t *op, uint32_t world)
     return "unknown kind of collective";
 }
 
-static bool in_scope(const pcclCollective_t *op, uint64_t id)
+/* Its position in the scope; member_count: it is not of it. */
+static size_t position_in_scope(const pcclCollective_t *op, uint64_t id)
 {
-    for (size_t i = 0; i < op->member_count; i++) {
-        if (op->members[i] == id) return true;
-    }
-    return false;
+    size_t i = 0;
+    while (i < op->member_count && op->members[i] != id) i++;
+    return i;
 }
 
 static bool names_twice(const pcclCollective_t *op)
@@ -138,7 +172,8 @@ static const char *check_scope(const pcclCollective_t *op, uint64_t self)
 {
     if (op->member_count > PEERS_MAX)
         return "the scope has more members than a run";
-    if (!in_scope(op, self)) return "the scope does not contain this peer";
+    if (position_in_scope(op, self) == op->member_count)
+        return "the scope does not contain this peer";
     if (names_twice(op)) return "the scope names a member twice";
     return NULL;
 }
@@ -160,7 +195,7 @@ static void fill_request(struct op_request *r, const struct engine *e,
         .member_count = (uint32_t)op->member_count,
     };
     r->user_digest = op->user_digest;
-    if (op->size >= sizeof *op) {
+    if (op->size >= SIZE_WITHOUT_FLOW) {
         r->named = op->arguments;
         r->named_count = op->argument_count < ARGUMENTS_MOST
                              ? (uint32_t)op->argument_count
@@ -174,7 +209,8 @@ static void fill_request(struct op_request *r, const struct engine *e,
     r->plan.coll = coll;
     r->plan.count = op->count;
     if (coll == COLL_REDUCE_SCATTER) r->plan.count *= world;
-    r->plan.root = op->kind == pcclKindBroadcast ? (uint32_t)op->root : 0;
+    r->plan.root = is_rooted(op) ? (uint32_t)op->root : 0;
+    r->plan.flow = (enum plan_flow)flow_of(op);
     r->plan.send_bytes = op->send_bytes;
     r->plan.send_displs = op->send_displs;
     r->plan.recv_bytes = op->recv_bytes;
@@ -196,7 +232,13 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
     const char *wrong = op->members ? check_scope(op, s->id) : NULL;
     uint32_t world =
         op->members ? (uint32_t)op->member_count : s->notified.size;
+    uint32_t rank =
+        op->members ? (uint32_t)position_in_scope(op, s->id) : s->notified.rank;
     if (!wrong) wrong = check(op, world);
+    /* Arrays for another view may be shorter; the launch refuses them. */
+    bool stale = !op->members && op->view_epoch != 0 &&
+                 op->view_epoch != s->notified.epoch;
+    if (!wrong && !stale) wrong = check_flow(op, world, rank);
     if (!wrong && q) wrong = check_quantization(op, q);
     if (wrong) {
         comm_set_error(c, "%s", wrong);

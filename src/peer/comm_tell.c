@@ -5,6 +5,7 @@
 #include "../base/status.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,7 +79,8 @@ static void set_name(struct told_op *t, const char *caller)
 
 static const char *caller_of(const pcclCollective_t *op)
 {
-    if (op->size < sizeof *op || !op->arguments || op->argument_count == 0)
+    if (op->size < offsetof(pcclCollective_t, flow) || !op->arguments ||
+        op->argument_count == 0)
         return NULL;
     const pcclArgument_t *first = op->arguments;
     bool known = first->name && first->text;

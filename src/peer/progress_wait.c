@@ -158,8 +158,8 @@ static void nap_if_handed_on(struct progress *p, bool handed_on)
 static void ring_written(pcclComm_t *c)
 {
     struct engine *e = c->session->engine;
-    for (uint32_t left = fast_written(e); left != 0; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(left);
+    for (uint64_t left = fast_written(e); left != 0; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
         comm_shm_ring(c, fast_conn(e, i), CHANNEL_WANTS_DATA);
     }
 }

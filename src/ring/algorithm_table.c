@@ -244,6 +244,19 @@ static const struct choice choices[] = {
      .measured = "allgather"},
 
     {.colls = BIT(COLL_ALLTOALLV),
+     .where = WHERE_MEMORY,
+     .flow = FLOW_TO_ROOT,
+     .algorithm = &star_gather,
+     .why = "2(n-1) frames, where pairs have 2n(n-1), and nobody waits for "
+            "DONE",
+     .measured = "to and from one root"},
+    {.colls = BIT(COLL_ALLTOALLV),
+     .where = WHERE_MEMORY,
+     .flow = FLOW_FROM_ROOT,
+     .algorithm = &star_scatter,
+     .why = "3(n-1) frames, where pairs have 2n(n-1)",
+     .measured = "to and from one root"},
+    {.colls = BIT(COLL_ALLTOALLV),
      .algorithm = &alltoallv_pairwise,
      .why = "what a pair exchanges concerns nobody else"},
 
@@ -274,7 +287,8 @@ static const struct algorithm *const algorithms[] = {
     &broadcast_confirmed,   &broadcast_grid,
     &broadcast_chain,       &allgather_linear,
     &allgather_ring,        &spread_single_copy,
-    &alltoallv_pairwise,    &small_grid,
+    &alltoallv_pairwise,    &star_gather,
+    &star_scatter,          &small_grid,
     &allreduce_grid,        &small_tree,
     &reduce_scatter_direct, &reduce_scatter_single_copy,
 };
@@ -323,6 +337,7 @@ static bool applies(const struct choice *c, const struct plan_request *r)
     uint64_t size = r->count * r->element - r->spare;
     if (r->coll == COLL_BARRIER || r->coll == COLL_ALLTOALLV) size = 0;
     if (!(c->colls >> r->coll & 1) || !is_where(c->where, r)) return false;
+    if (c->flow != FLOW_ALL && c->flow != r->flow) return false;
     if (c->bytes_max > 0 && size > c->bytes_max) return false;
     if (c->total_max > 0 && size * (r->world - 1) > c->total_max) return false;
     if (r->world < c->world_min) return false;

@@ -21,10 +21,11 @@ enum choice_where {
 struct choice {
     uint32_t colls; /* BIT(COLL_..) */
     enum choice_where where;
-    uint64_t bytes_max; /* of the vector or block; 0: any */
-    uint64_t total_max; /* ... times the other members; 0: any */
-    uint32_t world_min; /* members */
-    uint32_t world_max; /* ... ; 0: any */
+    enum plan_flow flow; /* FLOW_ALL: any */
+    uint64_t bytes_max;  /* of the vector or block; 0: any */
+    uint64_t total_max;  /* ... times the other members; 0: any */
+    uint32_t world_min;  /* members */
+    uint32_t world_max;  /* ... ; 0: any */
     const struct algorithm *algorithm;
     const char *why;
     /* Heading of tests/bench/NOTES.md with the measurement. */

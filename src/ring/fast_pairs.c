@@ -80,7 +80,7 @@ static void write_frame(struct fast_path *q, uint32_t i, const struct frame *f,
     if (f->size > 0) memcpy(to + FRAME_SIZE, body, f->size);
     channel_write(channel, FRAME_SIZE + f->size);
     q->sent += FRAME_SIZE + f->size;
-    q->written |= 1u << i;
+    q->written |= (uint64_t)1 << i;
 }
 
 void fast_pairs_send(struct engine *e, struct fast_path *q)

@@ -3,6 +3,7 @@
 
 #include "algorithm_table.h"
 #include "fast_pairs.h"
+#include "fast_star.h"
 #include "fast_tree.h"
 
 #include "../base/buggify.h"
@@ -12,8 +13,8 @@
 
 /* ---------------------------------------------------------- the endpoints */
 
-static bool find_endpoint(struct engine *e, uint32_t rank,
-                          struct fast_endpoint *ep)
+bool fast_find_endpoint(struct engine *e, uint32_t rank,
+                        struct fast_endpoint *ep)
 {
     *ep = (struct fast_endpoint){.link =
                                      link_find(&e->links, e->ids[rank], false)};
@@ -63,6 +64,7 @@ static void find_endpoints(struct engine *e)
 {
     struct fast_path *q = &e->fast;
     q->known = true;
+    q->star.known = false;
     q->tree = table_entry(e, COLL_BARRIER, 0) == &small_tree;
     /* Over a grid the smallest ones go, which nobody does on the fast path. */
     q->able = e->ring && !e->links.frozen && e->links.world > 1 && !e->grid &&
@@ -74,7 +76,7 @@ static void find_endpoints(struct engine *e)
     for (uint32_t i = 0; i < partners && q->able; i++) {
         uint32_t rank =
             q->tree ? plan_partner(&q->plan, i) : i + (i >= e->rank);
-        q->able = find_endpoint(e, rank, &q->eps[q->ep_count++]);
+        q->able = fast_find_endpoint(e, rank, &q->eps[q->ep_count++]);
     }
     if (!q->able) return;
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
@@ -85,8 +87,7 @@ static void find_endpoints(struct engine *e)
     q->limit[COLL_ALLTOALLV] = table_has(e, COLL_ALLTOALLV, 0);
 }
 
-/* Nothing is half sent or half read, and nothing else waits. */
-static bool endpoint_is_idle(const struct fast_endpoint *ep)
+bool fast_endpoint_is_idle(const struct fast_endpoint *ep)
 {
     const struct conn *c = ep->conn;
     return conn_is_idle(c) && ep->link->control_count == 0 &&
@@ -157,13 +158,19 @@ static bool confirms(enum plan_coll coll)
     return coll == COLL_ALLTOALLV || coll == COLL_REDUCE_SCATTER;
 }
 
+bool fast_may_begin(struct engine *e, const struct op_request *r)
+{
+    if (!e->fast.known) find_endpoints(e);
+    bool ready = e->ring && !e->links.frozen && !e->grid;
+    if (!ready || e->op_end > 0 || r->members) return false;
+    return !PCCL_BUGGIFY(fast_refused);
+}
+
 static bool may_start(struct engine *e, const struct op_request *r)
 {
     struct fast_path *q = &e->fast;
-    if (!q->known) find_endpoints(e);
     enum plan_coll coll = r->plan.coll;
-    if (!q->able || e->op_end > 0 || r->members) return false;
-    if (PCCL_BUGGIFY(fast_refused)) return false;
+    if (!fast_may_begin(e, r) || !q->able) return false;
     if (r->quant.algorithm != QUANT_NONE) return false;
     q->pairs = confirms(coll);
     uint64_t size = r->plan.count;
@@ -177,7 +184,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
     q->cached = q->pairs ? NULL : find_cached(e, q, r->tag, q->result);
     if (!q->pairs && !q->cached) return false;
     for (uint32_t i = 0; i < q->ep_count; i++) {
-        if (!endpoint_is_idle(&q->eps[i])) return false;
+        if (!fast_endpoint_is_idle(&q->eps[i])) return false;
     }
     return fits(e, q, r);
 }
@@ -223,6 +230,8 @@ static const uint8_t *own_vector(const struct engine *e,
 bool fast_start(struct engine *e, const struct op_request *r)
 {
     struct fast_path *q = &e->fast;
+    q->spoked = false;
+    if (r->plan.flow != FLOW_ALL) return fast_star_start(e, r);
     if (!may_start(e, r)) return false;
     q->r = r;
     q->left = q->tree ? q->plan.tree.children : q->ep_count;
@@ -244,7 +253,7 @@ bool fast_start(struct engine *e, const struct op_request *r)
         channel_write(channel, FRAME_SIZE + q->sends);
         q->eps[i].body = NULL;
         q->sent += FRAME_SIZE + q->sends;
-        q->written |= 1u << i;
+        q->written |= (uint64_t)1 << i;
     }
     return true;
 }
@@ -321,6 +330,7 @@ enum fast_status fast_poll(struct engine *e)
 {
     struct fast_path *q = &e->fast;
     if (PCCL_BUGGIFY(fast_given_up)) return FAST_STRANGE;
+    if (q->spoked) return fast_star_poll(e);
     if (q->pairs) return fast_pairs_poll(e, q);
     if (q->tree) {
         enum fast_status status = fast_tree_poll(q, own_vector(e, q));
@@ -348,8 +358,8 @@ enum fast_status fast_poll(struct engine *e)
 
 /* ------------------------------------------------------------- converting */
 
-static void mark_sent(struct engine *e, struct op *op, struct endpoint *ep,
-                      uint32_t bytes)
+void fast_mark_sent(struct engine *e, struct op *op, struct endpoint *ep,
+                    uint32_t bytes)
 {
     ep->send_next = ep->sent = ep->sends;
     op->tx_bytes += bytes;
@@ -370,13 +380,17 @@ struct op *fast_convert(struct engine *e)
     struct op *op = engine_launch(e, r, false);
     if (!op) return NULL;
     PCCL_ASSERT(op->phase == PHASE_RUNNING && op->seq == q->frame.seq);
+    if (q->spoked) {
+        fast_star_hold(e, op);
+        return op;
+    }
     if (!q->pairs)
         op->confirm = false; /* as its DATA had it; `cached` gives
                                 the slot */
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];
         bool above = !q->tree || plan_is_parent(&op->plan, ep->rank);
-        if (q->has_sent && above) mark_sent(e, op, ep, q->eps[i].sends);
+        if (q->has_sent && above) fast_mark_sent(e, op, ep, q->eps[i].sends);
     }
     if (q->pairs) fast_pairs_hold(e, q, op);
     return op;

@@ -3,12 +3,12 @@
  *
  * It covers small all-reduces, broadcasts, all-gathers and barriers of the
  * whole view, one at a time, between members of one host; and small all-to-alls
- * and reduce-scatters (fast_pairs.h). It writes its frames
- * to the channels, polls the channels for the frames of the others, and folds
- * or copies them from where they lie. On the wire it is a flat all-reduce (or a
- * confirmed broadcast, a linear all-gather, or one over a tree) like any other
- * (rule D9). As soon as anything is unusual, fast_convert() makes an operation
- * of it, which goes on from there. */
+ * and reduce-scatters (fast_pairs.h), gathers and scatters (fast_star.h). It
+ * writes its frames to the channels, polls the channels for the frames of the
+ * others, and folds or copies them from where they lie. On the wire it is a
+ * flat all-reduce (or a confirmed broadcast, a linear all-gather, or one over a
+ * tree) like any other (rule D9). As soon as anything is unusual,
+ * fast_convert() makes an operation of it, which goes on from there. */
 #ifndef PCCL_QUICK_H
 #define PCCL_QUICK_H
 
@@ -17,12 +17,14 @@
 
 enum {
     FAST_PARTNERS_MAX = 15,
+    FAST_SPOKES_MAX = 63, /* of a root; a bit of `written` each */
     /* Bytes for one member, where two members are all: beyond, an operation
      * reads while the other one writes. */
     FAST_PAIR_MAX = 16 * 1024,
 };
 
 struct conn;
+struct endpoint;
 struct engine;
 struct link;
 struct op;
@@ -43,6 +45,13 @@ struct fast_endpoint {
     uint8_t head[FRAME_SIZE]; /* the frame that is to come */
 };
 
+/* A root and the others: the endpoints of a gather or a scatter. */
+struct fast_star {
+    bool known, able; /* as of the fast path, for this root */
+    uint32_t root, count;
+    struct fast_endpoint eps[FAST_SPOKES_MAX]; /* in the order of ranks */
+};
+
 struct fast_path {
     /* `able` and the endpoints match the view and the connections */
     bool known;
@@ -60,11 +69,13 @@ struct fast_path {
     uint32_t sends; /* bytes to each of the others; not in a tree */
     /* The view has a tree: the endpoints are the children, then the parent. */
     bool tree;
-    struct plan plan;   /* of the tree */
-    bool pairs;         /* each member gets other bytes (rule D9d) */
+    struct plan plan; /* of the tree */
+    bool pairs;       /* each member gets other bytes (rule D9d) */
+    bool spoked;      /* the last operation is one of `star` (rule D9e) */
+    struct fast_star star;
     bool holds;         /* ... has them, and waits for DONE */
     bool has_sent;      /* all that goes before anything is received */
-    uint32_t written;   /* bit set: endpoints whose doorbell is to be rung */
+    uint64_t written;   /* bit set: endpoints whose doorbell is to be rung */
     struct frame frame; /* of both heads: */
     uint8_t head[FRAME_SIZE];  /* the header with a vector, */
     uint8_t empty[FRAME_SIZE]; /* the header without one */
@@ -74,5 +85,17 @@ struct fast_path {
     uint64_t sent, received; /* bytes so far, with headers */
     uint32_t latest;         /* endpoint whose frame came last */
 };
+
+/* For the files of the fast path. */
+/* Nothing prevents the fast path of an operation of the whole view. */
+bool fast_may_begin(struct engine *e, const struct op_request *r);
+/* False: the member has no channel, or other connections. */
+bool fast_find_endpoint(struct engine *e, uint32_t rank,
+                        struct fast_endpoint *ep);
+/* Nothing is half sent or half read, and nothing else waits. */
+bool fast_endpoint_is_idle(const struct fast_endpoint *ep);
+/* All transfers to the partner have been sent. */
+void fast_mark_sent(struct engine *e, struct op *op, struct endpoint *ep,
+                    uint32_t bytes);
 
 #endif

@@ -101,7 +101,7 @@ static void send_to(struct fast_path *q, uint32_t i, const uint8_t *value)
     }
     channel_write(channel, size);
     q->sent += size;
-    q->written |= 1u << i;
+    q->written |= (uint64_t)1 << i;
 }
 
 /* ------------------------------------------------------------------ folding */

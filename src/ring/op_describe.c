@@ -11,6 +11,9 @@
 static_assert((int)WIRE_COLLS == COLL_COUNT, "the coordinator names them");
 static_assert((int)WIRE_QUANTS == QUANT_ALGORITHM_COUNT, "likewise");
 
+static const char *const flows[FLOW_COUNT] = {
+    [FLOW_TO_ROOT] = "to a root", [FLOW_FROM_ROOT] = "from a root"};
+
 static void describe_pair(const struct engine *e, const struct op *op,
                           uint64_t other, struct wire_args *args)
 {
@@ -39,6 +42,11 @@ static uint32_t name_arguments(const struct engine *e, const struct op *op,
         else if (one->values || one->value_count == 0)
             arguments_values(&a, false, one->name, one->values,
                              one->value_count);
+    }
+    if (r->plan.flow != FLOW_ALL) {
+        uint64_t root = r->plan.root;
+        arguments_text(&a, true, "flow", flows[r->plan.flow]);
+        arguments_values(&a, true, "root", &root, 1);
     }
     arguments_text(&a, true, "algorithm (PCCL_ALGORITHM)",
                    forced ? forced : "any");

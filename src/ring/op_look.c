@@ -32,6 +32,12 @@ void op_look(const struct op *op, struct op_look *look)
     }
 }
 
+/* The endpoint whose frame came last. */
+static const struct fast_endpoint *fast_latest(const struct fast_path *q)
+{
+    return q->spoked ? &q->star.eps[q->latest] : &q->eps[q->latest];
+}
+
 void fast_look(const struct engine *e, const struct op_request *r,
                struct op_look *look)
 {
@@ -39,7 +45,7 @@ void fast_look(const struct engine *e, const struct op_request *r,
     struct plan_request plan;
     *look = (struct op_look){.name = {.tag = q->frame.tag, .seq = q->frame.seq},
                              .epoch = q->frame.epoch,
-                             .partner = q->eps[q->latest].link->id};
+                             .partner = fast_latest(q)->link->id};
     op_plan_request(e, r, &plan);
     algorithm_explain(&plan, &look->reason);
 }

@@ -32,6 +32,14 @@ enum plan_coll {
     COLL_COUNT,
 };
 
+/* Of an all-to-all: the pairs that exchange data, and in which direction. */
+enum plan_flow {
+    FLOW_ALL,       /* all pairs, in both */
+    FLOW_TO_ROOT,   /* those with the root, to it: a gather */
+    FLOW_FROM_ROOT, /* ... from it: a scatter */
+    FLOW_COUNT,
+};
+
 /* The members' vectors become one. */
 static inline bool plan_coll_reduces(enum plan_coll coll)
 {
@@ -45,6 +53,7 @@ struct plan_request {
     enum plan_coll coll;
     uint32_t world, rank;
     uint32_t root;
+    enum plan_flow flow;
     bool mesh;          /* all pairs are linked */
     bool tree;          /* the pairs of the tree are linked (rule D17) */
     bool grid;          /* the pairs of the grid are linked (rule D20) */

@@ -269,7 +269,7 @@ struct op *fast_convert(struct engine *e);
 uint32_t fast_conn(const struct engine *e, uint32_t i);
 /* Connections i, as a bit set, that it has written to since the last call: the
  * caller rings their doorbells. */
-uint32_t fast_written(struct engine *e);
+uint64_t fast_written(struct engine *e);
 /* Bytes that the last fast operation has sent and received. */
 void fast_bytes(const struct engine *e, uint64_t *tx, uint64_t *rx);
 

@@ -133,24 +133,36 @@ void engine_set_defers(struct engine *e, bool defers)
 
 /* ---------------------------------------------------------- the fast path */
 
-uint32_t fast_conn(const struct engine *e, uint32_t i)
+/* The endpoints of the last operation. */
+static const struct fast_endpoint *fast_endpoints(const struct engine *e,
+                                                  uint32_t *count)
 {
-    return i < e->fast.ep_count ? e->fast.eps[i].number : NO_CONN;
+    const struct fast_path *q = &e->fast;
+    *count = q->spoked ? q->star.count : q->ep_count;
+    return q->spoked ? q->star.eps : q->eps;
 }
 
-uint32_t fast_written(struct engine *e)
+uint32_t fast_conn(const struct engine *e, uint32_t i)
 {
-    uint32_t written = e->fast.written;
+    uint32_t count;
+    const struct fast_endpoint *eps = fast_endpoints(e, &count);
+    return i < count ? eps[i].number : NO_CONN;
+}
+
+uint64_t fast_written(struct engine *e)
+{
+    uint64_t written = e->fast.written;
     e->fast.written = 0;
     return written;
 }
 
 void fast_bytes(const struct engine *e, uint64_t *tx, uint64_t *rx)
 {
-    const struct fast_path *k = &e->fast;
+    uint32_t count;
+    const struct fast_endpoint *eps = fast_endpoints(e, &count);
     *tx = *rx = 0;
-    for (uint32_t i = 0; i < k->ep_count; i++) {
-        *tx += k->eps[i].sends;
-        *rx += k->eps[i].recvs;
+    for (uint32_t i = 0; i < count; i++) {
+        *tx += eps[i].sends;
+        *rx += eps[i].recvs;
     }
 }

@@ -53,6 +53,7 @@ struct run {
     enum redop redop;
     size_t count;
     bool in_place, codes;
+    enum plan_flow flow;
     size_t bytes[WORLD][WORLD], send_at[WORLD][WORLD], recv_at[WORLD][WORLD];
 };
 
@@ -67,16 +68,29 @@ static uint32_t sum_of(const struct run *r, size_t i)
     return r->redop == REDOP_MAX ? most : sum;
 }
 
+static uint32_t root_of(const struct run *r)
+{
+    bool rooted = r->coll == COLL_BROADCAST || r->flow != FLOW_ALL;
+    return rooted ? world / 2 : 0;
+}
+
+static size_t pair_size(const struct run *r, uint32_t from, uint32_t to)
+{
+    if (r->flow == FLOW_TO_ROOT && to != root_of(r)) return 0;
+    if (r->flow == FLOW_FROM_ROOT && from != root_of(r)) return 0;
+    return (from * 3 + to) % 4 * r->count;
+}
+
 static void fill_pairs(struct run *r)
 {
     for (uint32_t a = 0; a < world; a++) {
         size_t sends = 0, recvs = 0;
         for (uint32_t b = 0; b < world; b++) {
-            r->bytes[a][b] = (a * 3 + b) % 4 * r->count;
+            r->bytes[a][b] = pair_size(r, a, b);
             r->send_at[a][b] = sends;
             r->recv_at[a][b] = recvs;
             sends += r->bytes[a][b];
-            recvs += (b * 3 + a) % 4 * r->count;
+            recvs += pair_size(r, b, a);
         }
     }
 }
@@ -138,7 +152,8 @@ static struct op_request request_of(struct run *r, uint32_t rank)
                            .sendbuf = in[rank],
                            .recvbuf = one_buffer ? in[rank] : out[rank]};
     q.plan.coll = r->coll;
-    q.plan.root = r->coll == COLL_BROADCAST ? world / 2 : 0;
+    q.plan.root = root_of(r);
+    q.plan.flow = r->flow;
     q.plan.count = r->count;
     q.plan.element =
         plan_coll_reduces(r->coll) ? (uint32_t)dtype_size(r->type) : 1;
@@ -159,6 +174,8 @@ static bool run(struct run r, const struct algorithm *a)
     if (r.coll == COLL_ALLTOALLV) fill_pairs(&r);
     struct op_request q = request_of(&r, 0);
     if (engine_unfit(engines[0], &q, &name)) return false;
+    if (a->unfit == star_gather.unfit && r.flow != FLOW_TO_ROOT) return false;
+    if (a->unfit == star_scatter.unfit && r.flow == FLOW_TO_ROOT) return false;
     for (uint32_t i = 0; i < world; i++) {
         fill(&r, i);
         q = request_of(&r, i);
@@ -208,6 +225,8 @@ static uint32_t run_types(const struct algorithm *a, enum plan_coll coll)
     return count;
 }
 
+static uint32_t runs;
+
 static void run_all(uint32_t number, const struct algorithm *a)
 {
     for (unsigned coll = 0; coll < COLL_COUNT; coll++) {
@@ -223,6 +242,13 @@ static void run_all(uint32_t number, const struct algorithm *a)
         ran[number] += run(r, a);
         r.in_place = true;
         ran[number] += run(r, a);
+        for (unsigned flow = 1; coll == COLL_ALLTOALLV && flow < FLOW_COUNT;
+             flow++) {
+            static const size_t sizes[] = {0, 1, 1001, 30001};
+            r.flow = (enum plan_flow)flow;
+            r.count = sizes[runs++ % ARRAY_COUNT(sizes)];
+            ran[number] += run(r, a);
+        }
     }
 }
 
@@ -424,6 +450,8 @@ static void test_rows(void **state)
             r.mesh = with < 2; /* else a tree, and then a grid */
             r.tree = with != 3;
             r.grid = with == 3;
+            bool pairs = r.coll == COLL_ALLTOALLV;
+            r.flow = (enum plan_flow)(pairs ? i / (30 * N) % FLOW_COUNT : 0);
             const struct choice *row = algorithm_row_of(&r);
             assert_ptr_equal(algorithm_choose(&r), row->algorithm);
             check_reason(&r);

@@ -18,6 +18,7 @@ struct call {
     enum plan_coll coll;
     uint64_t count;
     uint32_t root;
+    enum plan_flow flow;
     uint32_t other; /* datatype, operator, ...: known by the digest alone */
     bool codes;
     size_t send_bytes[WORLD], recv_bytes[WORLD], displs[WORLD];
@@ -37,7 +38,7 @@ static uint64_t digest_of(const struct call *c)
 {
     uint64_t h = c->coll * 1000003u + c->other * 31u + c->codes;
     h = h * 1000003u + (c->coll == COLL_ALLTOALLV ? 0 : c->count);
-    return h * 31 + c->root;
+    return (h * 31 + c->root) * 31 + c->flow;
 }
 
 static struct op *launch(uint32_t i, const struct call *c)
@@ -51,6 +52,7 @@ static struct op *launch(uint32_t i, const struct call *c)
                            .digest = digest_of(c)};
     r.plan.coll = c->coll;
     r.plan.root = c->root;
+    r.plan.flow = c->flow;
     r.plan.count = c->count;
     r.plan.element = c->codes ? 4 : 1;
     r.plan.send_bytes = c->send_bytes;
@@ -288,6 +290,50 @@ static void test_sizes_of_a_member_to_itself(void **state)
     in_each_world(of_itself);
 }
 
+/* A gather or a scatter, and what differs at one member: also the root, by
+ * which it may be the only one to be its own root (rule D23c). */
+static void rooted_pairs(void)
+{
+    static const size_t sizes[] = {0, 1000, EAGER_MAX + 1};
+    for (uint32_t k = 0; k < 6 * world * world * world; k++) {
+        struct call c = {.coll = COLL_ALLTOALLV, .root = k / world % world};
+        c.flow = k % 2 ? FLOW_TO_ROOT : FLOW_FROM_ROOT;
+        for (uint32_t j = 0; j < world; j++)
+            c.send_bytes[j] = c.recv_bytes[j] = sizes[k / 2 % 3];
+        struct call odd = c;
+        odd.root = k / world / world % world;
+        if (odd.root != c.root) disagree("root", &c, &odd);
+        if (odd.root != c.root) disagree("root of all others", &odd, &c);
+        odd = c;
+        odd.flow = k % 2 ? FLOW_FROM_ROOT : FLOW_TO_ROOT;
+        disagree("flow", &c, &odd);
+        odd.flow = FLOW_ALL;
+        disagree("no flow", &c, &odd);
+        disagree("flow of one", &odd, &c);
+        odd = c;
+        odd.send_bytes[c.root] = odd.recv_bytes[runs % world] = 7;
+        if (runs % world != c.root) disagree("bytes", &c, &odd);
+        odd = c;
+        odd.flow = FLOW_ALL;
+        odd.coll = (enum plan_coll)(k % COLL_COUNT);
+        if (odd.coll == COLL_ALLTOALLV) odd.coll = COLL_BARRIER;
+        disagree("kind and flow", &c, &odd);
+        disagree("flow and kind", &odd, &c);
+        odd = c;
+        c.root = runs % world; /* the member that differs */
+        c.flow = FLOW_TO_ROOT;
+        odd = c;
+        odd.send_bytes[c.root]++;
+        disagree("bytes of a root to itself", &c, &odd);
+    }
+}
+
+static void test_roots(void **state)
+{
+    (void)state;
+    in_each_world(rooted_pairs);
+}
+
 /* Everyone expects of the next member what it does not send, and sends to it:
  * each of them alone would wait for the other. */
 static void cycles(void)
@@ -316,6 +362,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_but_sizes),
         cmocka_unit_test(test_sizes_of_pairs),
+        cmocka_unit_test(test_roots),
         cmocka_unit_test(test_cycles_of_sizes),
         cmocka_unit_test(test_sizes_of_a_member_to_itself),
     };

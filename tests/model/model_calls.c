@@ -90,6 +90,12 @@ void call_starts(struct model *m, struct process *p, struct running *o)
     }
 }
 
+/* Each pair has sizes of its own. */
+static bool has_pairs(uint8_t kind)
+{
+    return kind == ALLTOALL || kind == GATHER || kind == SCATTER;
+}
+
 /* Rules D2c, F1, F3: a frame counts in its epoch, as long as that is open. */
 void call_hears(struct model *m, struct process *p, const struct trace *t)
 {
@@ -106,9 +112,9 @@ void call_hears(struct model *m, struct process *p, const struct trace *t)
     }
     uint32_t to = find_id(&c->scope, p->id);
     if (to < c->scope.count) c->at[to].heard |= 1u << from;
-    bool pairs = c->at[from].kind == ALLTOALL; /* sizes differ by pair */
+    bool pairs = has_pairs(c->at[from].kind);
     for (uint32_t i = 0; i < c->scope.count && !pairs; i++) {
-        if (c->at[i].digest == 0 || c->at[i].kind == ALLTOALL || i == from)
+        if (c->at[i].digest == 0 || has_pairs(c->at[i].kind) || i == from)
             continue;
         bool equal = c->at[i].arguments == c->at[from].arguments;
         if (equal != (c->at[i].digest == t->digest))
@@ -158,7 +164,8 @@ void call_held(struct model *m, struct process *p, struct running *o)
     if (!c || c->scope.count == 1) return;
     uint32_t all = c->scope.count == 32 ? ~0u : (1u << c->scope.count) - 1;
     uint32_t known = known_to(c, i, o->kind == ALLTOALL);
-    uint32_t needed = o->kind == BROADCAST ? 1u << o->root : all;
+    bool rooted = o->kind == BROADCAST || (o->kind == SCATTER && o->root != i);
+    uint32_t needed = rooted ? 1u << o->root : all;
     if ((known & needed) != needed)
         REFUSE(m,
                "D2e: operation %llu is complete at %llu, who has heard of "
@@ -226,7 +233,7 @@ void call_ends(struct model *m, struct process *p, struct running *o,
 void call_bytes(struct model *m, const struct process *p,
                 const struct running *o, uint64_t hash)
 {
-    if (o->kind == ALLTOALL || m->call_room == 0) return;
+    if (has_pairs(o->kind) || m->call_room == 0) return;
     struct call *c = &m->calls[place(m, p->group, o->ended, &o->name)];
     for (uint32_t k = 0; c->epoch > 0 && k < c->scope.count; k++) {
         if (c->scope.of[k] == p->id)

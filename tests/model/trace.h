@@ -103,7 +103,15 @@ enum trace_outcome {
     NO_MASTER,
     TOO_FEW,
 };
-enum trace_call { ALLREDUCE, ALLGATHER, BROADCAST, BARRIER, ALLTOALL };
+enum trace_call {
+    ALLREDUCE,
+    ALLGATHER,
+    BROADCAST,
+    BARRIER,
+    ALLTOALL,
+    GATHER, /* all-to-alls in which only a root receives, or sends (D23) */
+    SCATTER
+};
 enum trace_reason {
     SILENT,
     NO_ANSWER,

@@ -237,7 +237,7 @@ fi
 cp failed every
 pool=$((count > 200 ? count : 200))
 awk -v count="$pool" 'BEGIN {
-    n = split("averages disagree doors fast grid lasting masters rare scarce walls",
+    n = split("averages disagree doors fast grid lasting masters rare rooted scarce walls",
         kinds, " ")
     for (i = 0; i < count / 2; i++) {
         print 2 * i + 1
@@ -836,7 +836,7 @@ a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/
 an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at <= since) drop(g, i);/drop(g, i);/
 copies outlive their epoch (D7b)|ring/engine.c|s/^    op_drop_results(e);//
 fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/ \&\&/
-fast path beside operations (D9)|ring/fast_path.c|s/if (!q->able .. e->op_end > 0 .. r->members)/if (!q->able || r->members)/
+fast path beside operations (D9)|ring/fast_path.c|s/if (!ready .. e->op_end > 0 .. r->members)/if (!ready || r->members)/
 fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->pairs .. !q->cached) return false;/    if (!q->pairs \&\& !q->cached) q->cached = \&e->results[0];/
 fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /
 fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/

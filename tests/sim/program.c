@@ -32,13 +32,15 @@ static void make_odd(const struct sim *s, const struct sim_program *g,
 {
     uint64_t which = program_hash(s, g->step, 503) % 3;
     spec->quant.algorithm = QUANT_NONE;
-    if (which == 0 && spec->coll == COLL_BROADCAST)
+    bool rooted = spec->coll == COLL_BROADCAST || spec->flow != FLOW_ALL;
+    if (which == 0 && rooted)
         spec->root = (spec->root + 1) % spec->size;
     else if (which == 1)
         spec->coll =
             spec->coll == COLL_ALLREDUCE ? COLL_BROADCAST : COLL_ALLREDUCE;
     else
         spec->count++;
+    if (spec->coll != COLL_ALLTOALLV) spec->flow = FLOW_ALL;
 }
 
 /* Some of the view instead of all of it (rule V6). */
@@ -84,6 +86,7 @@ static void begin_launch(struct sim *s, struct sim_proc *p)
             spec->coll = COLL_ALLREDUCE;
         if (s->options.mismatch && spec->coll == COLL_BARRIER)
             spec->coll = COLL_BROADCAST;
+        if (spec->coll != COLL_ALLTOALLV) spec->flow = FLOW_ALL;
         if (s->options.mismatch && odd_one(s, p, 502) &&
             !narrow_scope(s, p, spec))
             make_odd(s, g, spec);

@@ -73,6 +73,11 @@ static struct channel *channel_at(const struct sim_proc *p, uint32_t i,
     return *number == NO_CONN ? NULL : e->links.conns[*number]->channel;
 }
 
+static const struct fast_endpoint *endpoints(const struct fast_path *q)
+{
+    return q->spoked ? q->star.eps : q->eps;
+}
+
 /* Members of the same view, as this process knows it. */
 static bool is_partner(const struct sim_proc *p, const struct sim_proc *q)
 {
@@ -90,8 +95,8 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
     uint32_t number;
     struct channel *channel;
     for (uint32_t i = 0; (channel = channel_at(p, i, &number)) != NULL; i++) {
-        uint64_t size = FRAME_SIZE + e->fast.eps[i].sends;
-        if (e->fast.tree) size = UINT64_MAX; /* nothing is written yet */
+        uint64_t size = FRAME_SIZE + endpoints(&e->fast)[i].sends;
+        if (!e->fast.has_sent) size = UINT64_MAX; /* nothing is written yet */
         rewound |=
             channel->base > 0 && channel->base + size == channel->written;
         before |= channel_ready(channel, &from) > 0;
@@ -127,7 +132,7 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
 static void look_at_refusal(const struct sim_proc *p)
 {
     const struct fast_path *q = &p->session->engine->fast;
-    if (!q->known || !q->able || !q->cached || q->tree) return;
+    if (!q->known || !q->able || !q->cached || q->tree || q->spoked) return;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct channel *c = q->eps[i].conn->channel;
         uint64_t used = c->written - c->seen_read;
@@ -158,7 +163,7 @@ static void look_at_frames(const struct sim_proc *p, enum fast_status state)
     struct sim_coverage *c = &sim_coverage;
     const struct fast_path *q = &p->session->engine->fast;
     uint32_t some = 0;
-    for (uint32_t i = 0; i < q->ep_count; i++) {
+    for (uint32_t i = 0; i < q->ep_count && !q->spoked; i++) {
         const struct fast_endpoint *ep = &q->eps[i];
         const uint8_t *from;
         struct frame f;
@@ -194,10 +199,10 @@ static void hide(struct sim_proc *p)
     const struct engine *e = p->session->engine;
     uint32_t number;
     struct channel *c;
-    if (e->fast.tree) return;
+    if (!e->fast.has_sent) return;
     for (; (c = channel_at(p, f->count, &number)) != NULL; f->count++)
-        atomic_store(&c->own->written,
-                     c->written - FRAME_SIZE - e->fast.eps[f->count].sends);
+        atomic_store(&c->own->written, c->written - FRAME_SIZE -
+                                           endpoints(&e->fast)[f->count].sends);
 }
 
 /* True: something else may happen before it looks for the others' frames. */
@@ -217,14 +222,16 @@ static bool show(struct sim *s, struct sim_proc *p)
     return true;
 }
 
-/* In a tree it writes to a parent, or to all children; of pairs it sends DONE.
+/* In a tree it writes to a parent, or to all children; of pairs it sends DONE,
+ * and from a root words or DONE.
  * It may die when some have their frames, and others not. */
 static bool dies_amid(struct sim *s, struct sim_proc *p,
-                      const uint64_t before[FAST_PARTNERS_MAX])
+                      const uint64_t before[FAST_SPOKES_MAX])
 {
-    uint32_t written = fast_written(p->session->engine), number;
+    uint64_t written = fast_written(p->session->engine);
+    uint32_t number;
     const struct fast_path *q = &p->session->engine->fast;
-    if (!(q->tree || q->pairs) || written == 0) return false;
+    if (!(q->tree || q->pairs || q->spoked) || written == 0) return false;
     if (!s->options.fast_stops || s->options.crash == 0 || s->healing ||
         sim_pick(s, DIES_AMID) > 0)
         return false;
@@ -240,26 +247,28 @@ static bool dies_amid(struct sim *s, struct sim_proc *p,
 
 /* Notes what each channel has had. */
 static enum fast_status poll_fast(struct sim_proc *p,
-                                  uint64_t before[FAST_PARTNERS_MAX])
+                                  uint64_t before[FAST_SPOKES_MAX])
 {
     struct engine *e = p->session->engine;
     const struct fast_path *q = &e->fast;
-    bool heard[FAST_PARTNERS_MAX] = {false};
+    bool heard[FAST_SPOKES_MAX] = {false};
     uint32_t number;
     const struct channel *c;
     for (uint32_t i = 0; (c = channel_at(p, i, &number)) != NULL; i++) {
         before[i] = c->written;
-        heard[i] = q->eps[i].body != NULL;
+        heard[i] = endpoints(q)[i].body != NULL;
     }
     bool held = q->holds;
     enum fast_status state = fast_poll(e);
     /* All have been heard, and the next turn has begun. */
-    bool all = q->pairs && (state == FAST_DONE || q->holds != held);
+    bool all =
+        (q->pairs || q->spoked) && (state == FAST_DONE || q->holds != held);
     for (uint32_t i = 0; channel_at(p, i, &number) != NULL; i++) {
-        const struct fast_endpoint *ep = &q->eps[i];
+        const struct fast_endpoint *ep = &endpoints(q)[i];
+        bool own = q->pairs || q->spoked;
         if ((ep->body || all) && !heard[i])
             witness_fast(p, ep->link->id,
-                         q->pairs ? ep->rx_digest : q->frame.digest);
+                         own ? ep->rx_digest : q->frame.digest);
     }
     return state;
 }
@@ -339,7 +348,7 @@ bool program_quick(struct sim *s, struct sim_proc *p)
     uint32_t patience = s->options.fast ? s->options.fast_patience : PATIENCE;
     look_around(s, p);
     if (show(s, p)) return true;
-    uint64_t before[FAST_PARTNERS_MAX] = {0};
+    uint64_t before[FAST_SPOKES_MAX] = {0};
     enum fast_status state = poll_fast(p, before);
     if (dies_amid(s, p, before)) return true;
     if (state == FAST_WAITS && sim_pick(s, patience) > 0) {

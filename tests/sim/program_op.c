@@ -73,6 +73,9 @@ void program_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
     spec->tag = few ? i : 100000 + step * 8 + i;
     spec->coll = (uint32_t)(h >> 3) % 8;
     if (spec->coll >= COLL_COUNT) spec->coll = COLL_ALLREDUCE;
+    if (s->options.rooted && (h >> 56) % 2) spec->coll = COLL_ALLTOALLV;
+    if (s->options.rooted && spec->coll == COLL_ALLTOALLV)
+        spec->flow = (h >> 57) % 2 ? FLOW_TO_ROOT : FLOW_FROM_ROOT;
     spec->dtype = (enum dtype)((h >> 32) % DTYPE_COUNT);
     spec->redop = (enum redop)((h >> 40) % REDOP_COUNT);
     sim_quantize(spec, s->options.fast ? 1 : h >> 50);
@@ -271,7 +274,8 @@ static void make_key(struct sim_proc *p, struct sim_op *o)
 uint64_t spec_arguments(const struct sim_spec *spec)
 {
     uint64_t count = spec->coll != COLL_ALLTOALLV ? spec->count : 0;
-    bool rooted = spec->coll == COLL_BROADCAST;
+    bool rooted = spec->coll == COLL_BROADCAST || spec->flow != FLOW_ALL;
+    count += (uint64_t)spec->flow << 48;
     if (spec->scoped) count += (uint64_t)spec->size << 32;
     return sim_mix(spec->ident, count, spec->dtype * 16 + spec->redop,
                    spec->coll * 16 + (rooted ? spec->root : 0));
@@ -315,6 +319,7 @@ bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
                            .digest = spec_arguments(spec)};
     q.plan.coll = spec->coll;
     q.plan.root = spec->root;
+    q.plan.flow = spec->flow;
     q.plan.count = spec->count;
     q.plan.element =
         plan_coll_reduces(spec->coll) ? (uint32_t)dtype_size(spec->dtype) : 1;

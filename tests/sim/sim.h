@@ -119,7 +119,8 @@ struct sim_spec {
     uint64_t ident; /* (step, index) */
     uint64_t tag;
     uint32_t coll;
-    uint64_t count; /* elements (all-reduce) or bytes */
+    enum plan_flow flow; /* of an all-to-all */
+    uint64_t count;      /* elements (all-reduce) or bytes */
     enum dtype dtype;
     enum redop redop;
     struct quant quant; /* of an all-reduce of floats, or QUANT_NONE */

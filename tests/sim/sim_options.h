@@ -65,6 +65,7 @@ struct sim_options {
     bool fast;        /* members of one host that often use the fast path... */
     bool fast_stops;  /* ... and may stand still amid its frames */
     uint32_t fast_patience; /* looks before it is given up, about */
+    bool rooted;            /* many all-to-alls, and those have a root */
     uint32_t stutter, garble, strangers; /* rates (strange.c) */
     bool clocks;                         /* run at different speeds */
     uint32_t alive_max;                  /* processes at a time */

@@ -84,6 +84,9 @@ size_t spec_pair(const struct sim *s, const struct sim_spec *spec,
                  uint64_t from, uint64_t to)
 {
     uint64_t h = sim_mix(s->seed, spec->ident, from * 100003 + to, 9);
+    uint64_t root = spec->ids[spec->root];
+    if (spec->flow == FLOW_TO_ROOT && to != root) return 0;
+    if (spec->flow == FLOW_FROM_ROOT && from != root) return 0;
     if (h % 4 == 0) return 0;
     return (size_t)((h >> 8) % (spec->count * 2 + 1));
 }

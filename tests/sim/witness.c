@@ -370,9 +370,11 @@ void witness_over(const struct sim_proc *p, bool crash)
 
 /* ------------------------------------------------------------ the program */
 
-static uint8_t call_kind(uint32_t coll)
+static uint8_t call_kind(const struct sim_spec *spec)
 {
-    switch (coll) {
+    if (spec->flow == FLOW_TO_ROOT) return GATHER;
+    if (spec->flow == FLOW_FROM_ROOT) return SCATTER;
+    switch (spec->coll) {
     case COLL_ALLREDUCE:
     case COLL_REDUCE_SCATTER:
         return ALLREDUCE;
@@ -436,14 +438,15 @@ void witness_launch(const struct sim_proc *p, const struct sim_op *o)
     struct trace_name name = {.scope = scope_number(ids, spec->size),
                               .tag = spec->tag};
     struct trace t = {.kind = TRACE_LAUNCH,
-                      .flag = call_kind(spec->coll),
+                      .flag = call_kind(spec),
                       .round = spec->root,
                       .number = spec_arguments(spec),
                       .names = &name,
                       .name_count = 1,
                       .ids = ids,
                       .id_count = ids ? spec->size : 0};
-    if (spec->coll == COLL_BROADCAST && spec->scoped == false)
+    bool rooted = spec->coll == COLL_BROADCAST || spec->flow != FLOW_ALL;
+    if (rooted && spec->scoped == false)
         t.round =
             (uint32_t)(view_find(p->session->view, spec->ids[spec->root]));
     write_told(p, &t);

@@ -1,0 +1,300 @@
+/* fast_star.c - the fast path of a gather and a scatter (rule D9e). Its frames
+ * are those of star.c. */
+#include "fast_star.h"
+#include "algorithm_table.h"
+#include "geometry.h"
+#include "op.h"
+
+#include <string.h>
+
+static bool gathers(const struct fast_path *q)
+{
+    return q->r->plan.flow == FLOW_TO_ROOT;
+}
+
+static bool is_root(const struct engine *e, const struct fast_path *q)
+{
+    return q->star.root == e->rank;
+}
+
+static uint32_t rank_of(const struct engine *e, uint32_t i)
+{
+    if (e->fast.star.root != e->rank) return e->fast.star.root;
+    return i < e->rank ? i : i + 1;
+}
+
+/* Rule D23c: the member at the first position of the tree, unless it is the
+ * root, is told of a root's launch. */
+static uint32_t witness(const struct engine *e)
+{
+    return e->order ? e->order[0] : 0;
+}
+
+/* ---------------------------------------------------------------- starting */
+
+static bool table_has(const struct engine *e, const struct op_request *r)
+{
+    struct plan_request p;
+    op_plan_request(e, r, &p);
+    return strcmp(algorithm_choose(&p)->name, star_gather.name) == 0;
+}
+
+/* The root's partners are all others, and it is the only partner of each. */
+static bool find_spokes(struct engine *e, const struct op_request *r)
+{
+    struct fast_star *s = &e->fast.star;
+    bool root = r->plan.root == e->rank;
+    uint32_t count = root ? e->links.world - 1 : 1;
+    if (s->known && s->root == r->plan.root) return s->able;
+    s->known = true;
+    s->root = r->plan.root;
+    s->count = 0;
+    s->able = e->links.world > 1 && count <= FAST_SPOKES_MAX && table_has(e, r);
+    for (uint32_t i = 0; i < count && s->able; i++)
+        s->able = fast_find_endpoint(e, rank_of(e, i), &s->eps[s->count++]);
+    return s->able;
+}
+
+static bool size_endpoint(const struct engine *e, const struct op_request *r,
+                          uint32_t i, struct fast_endpoint *ep)
+{
+    enum { FRAMES = 2 }; /* that it may write */
+    const struct plan_request *p = &r->plan;
+    uint32_t rank = rank_of(e, i);
+    size_t sends = p->send_bytes[rank], recvs = p->recv_bytes[rank];
+    size_t most = e->links.world > 2 ? EAGER_MAX : FAST_PAIR_MAX; /* D2b */
+    uint8_t *to;
+    if (!fast_endpoint_is_idle(ep) || sends > most || recvs > most)
+        return false;
+    ep->body = NULL;
+    ep->sends = (uint32_t)sends;
+    ep->recvs = (uint32_t)recvs;
+    ep->tx_digest = op_pair_digest(r->digest, sends, recvs);
+    ep->rx_digest = op_pair_digest(r->digest, recvs, sends);
+    return channel_room(ep->conn->channel, &to) >= FRAMES * FRAME_SIZE + sends;
+}
+
+static void write_frame(struct fast_path *q, uint32_t i, struct frame f,
+                        const uint8_t *body)
+{
+    struct fast_endpoint *ep = &q->star.eps[i];
+    struct channel *channel = ep->conn->channel;
+    uint8_t *to = NULL;
+    f.digest = ep->tx_digest;
+    (void)channel_room(channel, &to);
+    frame_encode(&f, to);
+    if (f.size > 0) memcpy(to + FRAME_SIZE, body, f.size);
+    channel_write(channel, FRAME_SIZE + f.size);
+    q->sent += FRAME_SIZE + f.size;
+    q->written |= (uint64_t)1 << i;
+}
+
+/* The frames of an operation: its blocks, the words and READY of a gather, and
+ * DONE of a scatter. */
+static struct frame block_frame(const struct fast_path *q, uint32_t size)
+{
+    struct frame f = q->frame;
+    f.type = FRAME_DATA;
+    f.flags = gathers(q) ? 0 : FLAG_CONFIRM;
+    f.size = size;
+    return f;
+}
+
+static struct frame ready_frame(const struct fast_path *q)
+{
+    struct frame f = q->frame;
+    f.type = FRAME_READY;
+    return f;
+}
+
+static struct frame done_frame(const struct fast_path *q)
+{
+    struct frame f = q->frame;
+    f.type = FRAME_DONE;
+    f.index = 1;
+    return f;
+}
+
+static void send_blocks(struct engine *e, struct fast_path *q)
+{
+    const struct plan_request *p = &q->r->plan;
+    const uint8_t *from = q->r->sendbuf;
+    for (uint32_t i = 0; i < q->star.count; i++) {
+        uint32_t size = q->star.eps[i].sends;
+        const uint8_t *block = from;
+        if (size > 0) block += p->send_displs[rank_of(e, i)];
+        write_frame(q, i, block_frame(q, size), block);
+    }
+}
+
+bool fast_star_start(struct engine *e, const struct op_request *r)
+{
+    struct fast_path *q = &e->fast;
+    const struct plan_request *p = &r->plan;
+    bool gather = p->flow == FLOW_TO_ROOT;
+    if (!fast_may_begin(e, r)) return false;
+    q->tag = op_tag_entry(e, 0, r->tag);
+    q->cached = q->tag && gather ? op_cached_result(e, 0, r->tag) : NULL;
+    if (!q->tag || (gather && !q->cached)) return false;
+    if (p->send_bytes[e->rank] != p->recv_bytes[e->rank])
+        return false; /* D2f */
+    if (!find_spokes(e, r)) return false;
+    for (uint32_t i = 0; i < q->star.count; i++) {
+        if (!size_endpoint(e, r, i, &q->star.eps[i])) return false;
+    }
+    q->r = r;
+    q->spoked = true;
+    q->pairs = false;
+    q->holds = false;
+    q->left = q->star.count;
+    q->frame = (struct frame){
+        .epoch = e->links.epoch, .tag = r->tag, .seq = q->tag->next++};
+    q->has_sent = is_root(e, q) != gather;
+    if (q->has_sent) send_blocks(e, q);
+    for (uint32_t i = 0; i < q->star.count && is_root(e, q) && gather; i++) {
+        if (rank_of(e, i) == witness(e))
+            write_frame(q, i, ready_frame(q), NULL);
+    }
+    return true;
+}
+
+/* ----------------------------------------------------------------- polling */
+
+/* DONE may be clean, which nobody asks. */
+static bool is_frame(const uint8_t *from, struct frame f)
+{
+    uint8_t head[FRAME_SIZE];
+    frame_encode(&f, head);
+    if (memcmp(from, head, FRAME_SIZE) == 0) return true;
+    if (f.type != FRAME_DONE) return false;
+    f.flags = FLAG_CLEAN;
+    frame_encode(&f, head);
+    return memcmp(from, head, FRAME_SIZE) == 0;
+}
+
+/* The frame that is to come next, and behind which one. */
+static struct frame next_frame(const struct engine *e,
+                               const struct fast_path *q,
+                               const struct fast_endpoint *ep)
+{
+    bool done = !gathers(q) && (is_root(e, q) || q->holds);
+    return done ? done_frame(q) : block_frame(q, ep->recvs);
+}
+
+static bool is_told(const struct engine *e, const struct fast_path *q)
+{
+    return gathers(q) && !is_root(e, q) && e->rank == witness(e);
+}
+
+static enum fast_status look(const struct engine *e, struct fast_path *q,
+                             uint32_t i)
+{
+    struct fast_endpoint *ep = &q->star.eps[i];
+    const uint8_t *from;
+    size_t size = channel_ready(ep->conn->channel, &from);
+    if (ep->conn->channel->broken) return FAST_STRANGE;
+    if (is_told(e, q)) {
+        struct frame ready = ready_frame(q);
+        ready.digest = ep->rx_digest;
+        if (size < FRAME_SIZE) return FAST_WAITS;
+        if (!is_frame(from, ready)) return FAST_STRANGE;
+        from += FRAME_SIZE;
+        size -= FRAME_SIZE;
+    }
+    struct frame f = next_frame(e, q, ep);
+    f.digest = ep->rx_digest;
+    if (size < FRAME_SIZE) return FAST_WAITS;
+    if (!is_frame(from, f)) return FAST_STRANGE;
+    if (size < FRAME_SIZE + f.size) return FAST_WAITS;
+    ep->body = from + FRAME_SIZE;
+    q->latest = i;
+    q->left--;
+    return FAST_DONE;
+}
+
+static void take_blocks(const struct engine *e, const struct fast_path *q)
+{
+    const struct plan_request *p = &q->r->plan;
+    uint8_t *to = q->r->recvbuf;
+    size_t own = p->send_bytes[e->rank];
+    const uint8_t *from = q->r->sendbuf;
+    if (own > 0 &&
+        to + p->recv_displs[e->rank] != from + p->send_displs[e->rank])
+        memmove(to + p->recv_displs[e->rank], from + p->send_displs[e->rank],
+                own);
+    for (uint32_t i = 0; i < q->star.count; i++) {
+        const struct fast_endpoint *ep = &q->star.eps[i];
+        if (ep->recvs > 0)
+            memcpy(to + p->recv_displs[rank_of(e, i)], ep->body, ep->recvs);
+    }
+}
+
+/* Gives the room back, and looks for the next frame of each. */
+static void read_all(const struct engine *e, struct fast_path *q)
+{
+    for (uint32_t i = 0; i < q->star.count; i++) {
+        struct fast_endpoint *ep = &q->star.eps[i];
+        size_t size = FRAME_SIZE + next_frame(e, q, ep).size;
+        if (is_told(e, q)) size += FRAME_SIZE;
+        channel_read(ep->conn->channel, size);
+        q->received += size;
+        ep->body = NULL;
+    }
+    q->left = q->star.count;
+}
+
+static void send_all(struct fast_path *q, struct frame f)
+{
+    for (uint32_t i = 0; i < q->star.count; i++) write_frame(q, i, f, NULL);
+}
+
+/* The data are here, or DONE is. False: DONE is still to come. */
+static bool turn(struct engine *e, struct fast_path *q)
+{
+    bool root = is_root(e, q);
+    if (!q->holds) take_blocks(e, q);
+    read_all(e, q);
+    if (gathers(q) && root) send_all(q, block_frame(q, 0));
+    if (gathers(q)) return true;
+    if (root || !q->holds) send_all(q, done_frame(q));
+    if (root || q->holds) return true;
+    q->holds = true;
+    return false;
+}
+
+enum fast_status fast_star_poll(struct engine *e)
+{
+    struct fast_path *q = &e->fast;
+    for (uint32_t i = 0; i < q->star.count; i++) {
+        if (!q->star.eps[i].body && look(e, q, i) == FAST_STRANGE)
+            return FAST_STRANGE;
+    }
+    if (q->left > 0 || !turn(e, q)) return FAST_WAITS;
+    if (q->cached) {
+        q->cached->seq = q->frame.seq;
+        q->cached->size = 0;
+        q->cached->old = false;
+    }
+    q->r = NULL;
+    return FAST_DONE;
+}
+
+/* -------------------------------------------------------------- converting */
+
+void fast_star_hold(struct engine *e, struct op *op)
+{
+    const struct fast_path *q = &e->fast;
+    bool gather = op->r.plan.flow == FLOW_TO_ROOT;
+    if (gather) op->confirm = false; /* as its DATA had it */
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        struct endpoint *ep = &op->eps[i];
+        if (q->has_sent) fast_mark_sent(e, op, ep, q->star.eps[i].sends);
+        if (!q->holds) continue;
+        ep->done_sent = true;
+        ep->received = ep->recvs;
+        op_bit_set(ep->came, 0);
+        op->rx_bytes += q->star.eps[i].recvs;
+    }
+    for (uint32_t i = 0; i < op->ep_count && q->holds; i++)
+        op_endpoint_ready(e, op, &op->eps[i]);
+}
