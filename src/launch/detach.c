@@ -2,8 +2,8 @@
 #include "detach.h"
 
 #include "descriptor.h"
+#include "state_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,84 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HEAD "pccl-master state 1"
-#define PREFIX "pccl-master."
-#define SUFFIX ".state"
-
-enum { STATE_SIZE_MAX = 1 << 20, LINE_MAX_SIZE = 1024, COPY_SIZE = 16384 };
-
-/* What tells a process from a later one of its number: when it began, and in
- * which life of the host. */
-struct identity {
-    int pid;
-    unsigned long long began;
-    char boot[40];
-};
-
-struct state {
-    struct identity launcher; /* the last one */
-    struct identity keeper;   /* pid 0: none */
-    bool ended;
-    int status;
-};
-
-__attribute__((format(printf, 2, 3))) static bool say(char *line,
-                                                      const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, MESSAGE_SIZE, format, args);
-    va_end(args);
-    return false;
-}
-
-/* The text of a small file. */
-static bool slurp(int fd, char *text, size_t size)
-{
-    ssize_t got = fd < 0 ? -1 : pread(fd, text, size - 1, 0);
-    text[got > 0 ? got : 0] = '\0';
-    return got > 0;
-}
-
-static bool slurp_path(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool good = slurp(fd, text, size);
-    if (fd >= 0) close(fd);
-    return good;
-}
-
-static bool identify(int pid, struct identity *who)
-{
-    char path[64], text[1024];
-    *who = (struct identity){.pid = pid};
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (!slurp_path("/proc/sys/kernel/random/boot_id", who->boot,
-                    sizeof who->boot))
-        return false;
-    who->boot[strcspn(who->boot, "\n")] = '\0';
-    if (!slurp_path(path, text, sizeof text)) return false;
-    char *at = strrchr(text, ')'); /* the name may have blanks */
-    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-    if (!at) return false;
-    who->began = strtoull(at + 1, NULL, 10);
-    return true;
-}
-
-static bool is_same(const struct identity *a, const struct identity *b)
-{
-    return a->began == b->began && strcmp(a->boot, b->boot) == 0;
-}
-
-static bool is_running(const struct identity *who)
-{
-    struct identity now;
-    return who->pid > 0 && identify(who->pid, &now) && is_same(&now, who);
-}
+enum { LINE_MAX_SIZE = 1024, COPY_SIZE = 16384 };
 
 /* For poll(2); -1: it is over. Its identity is checked when the number cannot
  * go to another one. */
@@ -97,63 +23,9 @@ static int hold(const struct identity *who)
 {
     if (who->pid <= 0) return -1;
     int fd = (int)syscall(SYS_pidfd_open, who->pid, 0);
-    if (fd < 0 || is_running(who)) return fd;
+    if (fd < 0 || identity_runs(who)) return fd;
     close(fd);
     return -1;
-}
-
-/* "NAME PID BEGAN BOOT"; another line leaves `who` as it is. */
-static void identity_parse(struct identity *who, const char *name,
-                           const char *line)
-{
-    struct identity read = {.pid = 0};
-    size_t length = strlen(name);
-    if (strncmp(line, name, length) == 0 &&
-        sscanf(line + length, " %d %llu %39[0-9a-f-]", &read.pid, &read.began,
-               read.boot) == 3)
-        *who = read;
-}
-
-/* Lines that are not whole do not count: they are being written. */
-static bool state_parse(struct state *s, char *text)
-{
-    *s = (struct state){.ended = false};
-    char *end = strrchr(text, '\n');
-    if (!end || strncmp(text, HEAD "\n", sizeof HEAD) != 0) return false;
-    *end = '\0';
-    for (char *at = text; at; at = strchr(at, '\n')) {
-        at += *at == '\n';
-        identity_parse(&s->launcher, "process", at);
-        identity_parse(&s->keeper, "keeper", at);
-        if (sscanf(at, "ended %d", &s->status) == 1) s->ended = true;
-    }
-    return s->launcher.pid > 0 && s->keeper.pid >= 0 && s->status >= 0 &&
-           s->status < 256;
-}
-
-/* Ours, and nobody else can have written it. */
-static bool is_trusted(int fd)
-{
-    struct stat info;
-    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-           info.st_uid == geteuid() && (info.st_mode & 022) == 0;
-}
-
-static bool state_read(const char *file, struct state *s, char *line)
-{
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return say(line, "%s: %s", file, strerror(errno));
-    bool trusted = is_trusted(fd);
-    char *text = memory_get(STATE_SIZE_MAX, 1);
-    bool good =
-        trusted && slurp(fd, text, STATE_SIZE_MAX) && state_parse(s, text);
-    free(text);
-    close(fd);
-    if (good) return true;
-    return say(line,
-               trusted ? "%s is not the state of a job"
-                       : "%s is not a file that only this user can write",
-               file);
 }
 
 /* ------------------------------------------------------------------ detach */
@@ -174,9 +46,11 @@ static bool file_choose(char *path, const char *file, int pid, char *line)
         return true;
     }
     if (!folder || *folder == '\0')
-        return say(line, "XDG_RUNTIME_DIR is not set: --state FILE says where "
-                         "the state of the job is to be");
-    snprintf(path, PATH_MAX - 8, "%s/" PREFIX "%d" SUFFIX, folder, pid);
+        return state_fault(
+            line, "XDG_RUNTIME_DIR is not set: --state FILE says where "
+                  "the state of the job is to be");
+    snprintf(path, PATH_MAX - 8, "%s/" STATE_PREFIX "%d" STATE_SUFFIX, folder,
+             pid);
     return true;
 }
 
@@ -186,13 +60,15 @@ static bool is_free(const char *path, char *line)
     char ignored[MESSAGE_SIZE];
     if (access(path, F_OK) != 0) return true;
     if (!state_read(path, &s, ignored))
-        return say(line, "%s is there, and is not the state of a job", path);
-    if (!s.ended && is_running(&s.launcher))
-        return say(line, "%s: that job runs, as process %d", path,
-                   s.launcher.pid);
-    if (!is_running(&s.keeper)) return true;
-    return say(line, "%s: process %d keeps the ranks of that job: --attach",
-               path, s.keeper.pid);
+        return state_fault(line, "%s is there, and is not the state of a job",
+                           path);
+    if (!s.ended && identity_runs(&s.launcher))
+        return state_fault(line, "%s: that job runs, as process %d", path,
+                           s.launcher.pid);
+    if (!identity_runs(&s.keeper)) return true;
+    return state_fault(line,
+                       "%s: process %d keeps the ranks of that job: --attach",
+                       path, s.keeper.pid);
 }
 
 /* In the child, whose output goes to files from here on. */
@@ -210,14 +86,14 @@ static bool begin_session(struct detached *d, const char *path)
     close(out);
     close(err);
     if (null > 2) close(null);
-    detach_note(d, HEAD);
+    detach_note(d, STATE_HEAD);
     return true;
 }
 
 static void note_process(const struct detached *d, const char *name, pid_t pid)
 {
     struct identity who;
-    if (identify((int)pid, &who))
+    if (identity_of((int)pid, &who))
         detach_note(d, "%s %d %llu %s", name, who.pid, who.began, who.boot);
 }
 
@@ -246,10 +122,10 @@ void detach_tell(struct detached *d, pid_t launcher)
     char line[MESSAGE_SIZE];
     note_process(d, "process", launcher);
     if (d->told < 0) return;
-    say(line,
-        "the job runs as process %d; pccl-master --attach --state "
-        "%s",
-        (int)launcher, d->path);
+    state_fault(line,
+                "the job runs as process %d; pccl-master --attach --state "
+                "%s",
+                (int)launcher, d->path);
     tell(d, true, line);
 }
 
@@ -272,7 +148,7 @@ static enum detach_result answer_read(int fd, char *line)
                (size = read(fd, line + got, MESSAGE_SIZE - 1 - got)) > 0)
             got += (size_t)size;
     line[got] = '\0';
-    if (told == 0) say(line, "--detach: the launcher did not start");
+    if (told == 0) state_fault(line, "--detach: the launcher did not start");
     return told == '+' ? DETACH_PARENT : DETACH_FAILED;
 }
 
@@ -283,7 +159,7 @@ enum detach_result detach_begin(struct detached *d, const char *file,
     int ends[2];
     *d = (struct detached){-1, -1, NULL};
     if (descriptor_pipe(ends) != 0 || fflush(NULL) != 0) {
-        say(line, "--detach: %s", strerror(errno));
+        state_fault(line, "--detach: %s", strerror(errno));
         return DETACH_FAILED;
     }
     if (fork() == 0) {
@@ -292,7 +168,7 @@ enum detach_result detach_begin(struct detached *d, const char *file,
         bool good =
             file_choose(path, file, getpid(), line) && is_free(path, line);
         if (good && !(good = begin_session(d, path)))
-            say(line, "%s: %s", path, strerror(errno));
+            state_fault(line, "%s: %s", path, strerror(errno));
         if (!good) {
             tell(d, false, line);
             _exit(EXIT_FAILURE);
@@ -321,31 +197,6 @@ void detach_note(const struct detached *d, const char *format, ...)
 }
 
 /* ------------------------------------------------------------------ attach */
-
-static bool file_find(char *path, char *line)
-{
-    const char *folder = getenv("XDG_RUNTIME_DIR");
-    DIR *dir = folder ? opendir(folder) : NULL;
-    int count = 0;
-    if (!dir)
-        return say(line, "--attach: --state FILE names the job, as there is no "
-                         "XDG_RUNTIME_DIR to look for it");
-    for (const struct dirent *e; (e = readdir(dir));) {
-        size_t length = strlen(e->d_name);
-        if (strncmp(e->d_name, PREFIX, sizeof PREFIX - 1) != 0 ||
-            length < sizeof SUFFIX ||
-            strcmp(e->d_name + length - (sizeof SUFFIX - 1), SUFFIX) != 0)
-            continue;
-        if (count++ == 0)
-            snprintf(path, PATH_MAX - 8, "%s/%s", folder, e->d_name);
-    }
-    closedir(dir);
-    if (count == 1) return true;
-    return say(line,
-               count ? "%d jobs have a state in %s: --state FILE names one"
-                     : "%d jobs have a state in %s",
-               count, folder);
-}
 
 /* False: nobody reads what is written here. */
 static bool copy(int from, int to)
@@ -429,7 +280,8 @@ static int follow_all(struct follower *f, char *line)
         if (!good || !state_read(f->path, &f->state, line)) return EXIT_FAILURE;
     } while (!f->state.ended && launcher_renew(f, line));
     if (!f->state.ended && *line == '\0')
-        say(line,
+        state_fault(
+            line,
             "the launcher of that job, process %d, was killed; its ranks "
             "ended with it",
             f->state.launcher.pid);
@@ -442,7 +294,7 @@ int detach_follow(const char *file, char line[static MESSAGE_SIZE])
     *line = '\0';
     if (file)
         snprintf(path, PATH_MAX - 8, "%s", file);
-    else if (!file_find(path, line))
+    else if (!state_find(path, line))
         return EXIT_FAILURE;
     struct follower f = {.path = path};
     if (!state_read(path, &f.state, line)) return EXIT_FAILURE;

@@ -2,20 +2,10 @@
  * Fortran's wrappers (MPII_*). */
 #include "attr_list.h"
 #include "mpi_comm.h"
+#include "slurm.h"
 #include "type.h"
 
-#include <stdlib.h>
-
 /* ------------------------------------------------------------ communicators */
-
-/* A value from the launcher's environment; NULL: none. */
-static int *from_launcher(const char *name, int *value)
-{
-    const char *text = getenv(name);
-    if (!text || *text == '\0') return NULL;
-    *value = (int)strtol(text, NULL, 10);
-    return value;
-}
 
 static int *predefined(int keyval)
 {
@@ -35,10 +25,11 @@ static int *predefined(int keyval)
     case MPIX_FT: /* of Open MPI: failures can be survived */
         return &tolerant;
     case MPI_APPNUM:
-        (void)from_launcher("PMI_APPNUM", &appnum);
+        (void)launcher_number("PMI_APPNUM", &appnum);
         return &appnum;
     case MPI_UNIVERSE_SIZE:
-        return from_launcher("PMI_UNIVERSE_SIZE", &universe);
+        return launcher_number("PMI_UNIVERSE_SIZE", &universe) ? &universe
+                                                               : NULL;
     default:
         return NULL;
     }

@@ -12,6 +12,10 @@
  * the launcher. */
 bool foreign_task_read(int *rank, int *size, const char **launcher);
 
+/* The value of a variable that a launcher sets to a number. False: it is none,
+ * and *value is as it was. */
+bool launcher_number(const char *name, int *value);
+
 /* Description of this task, from the environment. */
 struct slurm_task {
     int rank, size;

@@ -42,6 +42,14 @@ bool foreign_task_read(int *rank, int *size, const char **launcher)
     return false;
 }
 
+bool launcher_number(const char *name, int *value)
+{
+    long number = number_of(name);
+    if (number < 0 || number > INT_MAX) return false;
+    *value = (int)number;
+    return true;
+}
+
 /* The first node of "n[01-03,7],m1" is n01. */
 static void first_node(const char *list, char *name, size_t size)
 {

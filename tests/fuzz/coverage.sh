@@ -84,6 +84,7 @@ launch/elect_right.c
 base/host.c base/descriptors.c launch/bind.c launch/reach.c launch/host_room.c
 launch/descriptor.c launch/hook.c launch/surroundings.c launch/coordinators.c
 launch/web.c
+launch/elect_http.c launch/state_file.c peer/api_env.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -99,7 +100,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
 fuzzers='conn master replicas wire frame text launch agent remote manifest
     journal secure token key guest gate elect elf ask memory environment
     topology server http trace checkpoint job output elector host hook
-    surroundings'
+    surroundings state elect_http'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 

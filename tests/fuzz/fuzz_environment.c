@@ -1,13 +1,22 @@
 /* fuzz_environment.c - variables of a user and of batch systems: the ones of
  * this project, and what other launchers say of a process. */
+#include "../../src/base/io_addr.h"
+
+/* The outside of api_env.c. */
+static uint32_t fuzz_resolve(const char *host, uint16_t port,
+                             struct io_addr *out, uint32_t max,
+                             const char **error);
+#define io_addr_resolve fuzz_resolve
+#include "../../src/peer/api_env.c"
 #include "fuzz.h"
 
 #include "../../src/base/env.h"
 #include "../../src/mpi/slurm.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 static const char *const names[] = {
     "PCCL_RANK",
@@ -29,6 +38,8 @@ static const char *const names[] = {
     "OMPI_COMM_WORLD_SIZE",
     "PMI_RANK",
     "PMI_SIZE",
+    "PMI_APPNUM",
+    "PCCL_MASTER",
 };
 
 static const char *const values[] = {
@@ -42,7 +53,105 @@ static const char *const values[] = {
     "-1",         "",
     "nan",        "2147483648",
     "x[0-9]y,z",  "99999999999999999999",
+    "h:1",        "10.0.0.7:80,[::1]:5,h",
+    ":1",         "h:99999",
+    "a,,b",       "*:1",
 };
+
+/* --------------------------------------------------- the run that is named */
+
+static struct fuzz_input *input;
+static pccl_ns now;
+static pcclComm_t comm;
+
+/* Nothing is looked up. */
+static uint32_t fuzz_resolve(const char *host, uint16_t port,
+                             struct io_addr *out, uint32_t max,
+                             const char **error)
+{
+    uint8_t bits = fuzz_u8(input);
+    struct sockaddr_in in4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6,
+                               .sin6_port = htons(port)};
+    assert(*host && strlen(host) < IO_ADDR_HOST_SIZE && max > 0);
+    *error = "it has no address";
+    uint32_t count = bits % 16u < max ? bits % 16u : max;
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = (struct io_addr){.size = bits & 16 ? sizeof in4 : sizeof in6};
+        memcpy(&out[i].name, bits & 16 ? (void *)&in4 : (void *)&in6,
+               out[i].size);
+    }
+    return count;
+}
+
+pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
+                                    pcclComm_t **out)
+{
+    assert(params);
+    if (!out) return pcclInvalidArgument;
+    memset(&comm, 0, sizeof comm);
+    comm.patience = fuzz_u8(input) * PCCL_S;
+    *out = &comm;
+    return pcclSuccess;
+}
+
+pcclResult_t api_begin(const pcclComm_t *c, pcclComm_t **out)
+{
+    assert(c == &comm);
+    *out = &comm;
+    return fuzz_u8(input) == 255 ? pcclCancelled : pcclSuccess;
+}
+
+pcclResult_t api_leave(pcclComm_t *c, pcclResult_t result)
+{
+    assert(c == &comm);
+    return result;
+}
+
+int comm_open(pcclComm_t *c)
+{
+    assert(c->params.master_address.inet.protocol == inetIPv4 ||
+           c->params.master_address.inet.protocol == inetIPv6);
+    return fuzz_u8(input) < 200 ? pcclMasterConnectionFailed : pcclSuccess;
+}
+
+bool comm_pause(pcclComm_t *c, pccl_ns time)
+{
+    assert(c == &comm && time > 0 && time <= 2 * PCCL_S);
+    now += time;
+    return fuzz_u8(input) < 250;
+}
+
+pccl_ns comm_now(void)
+{
+    return now;
+}
+
+void comm_set_error(pcclComm_t *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(c->error, sizeof c->error, format, args);
+    va_end(args);
+}
+
+static void connect_run(void)
+{
+    pcclComm_t *c = NULL;
+    ccoip_socket_address_t address;
+    const char *text = getenv("PCCL_MASTER");
+    int version;
+    pcclResult_t rc = pcclConnectFromEnv(NULL, fuzz_u8(input) ? &c : NULL);
+    assert(rc != pcclInvalidUsage || !c || c->error[0] != '\0');
+    if (text && pcclParseAddress(text, 7, &address) == pcclSuccess)
+        assert(address.inet.protocol == inetIPv4 ||
+               address.inet.protocol == inetIPv6);
+    assert(pcclParseAddress(NULL, 7, &address) == pcclInvalidArgument);
+    assert(pcclGetVersion(&version) == pcclSuccess && version == PCCL_VERSION);
+}
+
+/* ------------------------------------------------------------- all variables
+ */
 
 static uint32_t warned;
 
@@ -88,6 +197,9 @@ static void read_all(void)
     (void)env_relays();
     env_warn_unknown(warn);
     env_warn_idle(warn);
+    int number = -7;
+    bool known = launcher_number("PMI_APPNUM", &number);
+    assert(known ? number >= 0 : number == -7);
     int rank, size;
     const char *launcher;
     if (foreign_task_read(&rank, &size, &launcher))
@@ -114,5 +226,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     for (int i = 0; i < 8 && in.left > 0; i++) set(&in);
     read_all();
+    input = &in;
+    connect_run();
     return 0;
 }

@@ -1,0 +1,164 @@
+/* fuzz_state.c - files of anybody's making as the state of a detached job, what
+ * /proc says of its processes, and the folder where it is looked for. */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A file of /proc is one of the folder. */
+static int fuzz_open(const char *path, int flags);
+#define open fuzz_open
+#include "../../src/launch/state_file.c"
+#undef open
+#include "../checkpoint/scratch.h"
+#include "fuzz.h"
+
+#include <assert.h>
+
+enum { TEXT_MOST = 2000 };
+
+static char here[300]; /* the state file */
+
+static int fuzz_open(const char *path, int flags)
+{
+    char other[300];
+    bool boot = strstr(path, "boot_id") != NULL;
+    if (strncmp(path, "/proc/", 6) != 0) return open(path, flags);
+    assert(boot || strstr(path, "/stat"));
+    (void)snprintf(other, sizeof other, "%s/%s", scratch,
+                   boot ? "boot" : "stat");
+    return open(other, flags);
+}
+
+static void put(const char *name, const char *text, size_t size, mode_t mode)
+{
+    char path[300];
+    (void)snprintf(path, sizeof path, "%s/%s", scratch, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert(fd >= 0);
+    (void)!write(fd, text, size);
+    (void)fchmod(fd, mode);
+    (void)close(fd);
+}
+
+/* Lines that are nearly right, and any. */
+static size_t make(struct fuzz_input *in, char *text)
+{
+    static const char *const lines[] = {
+        STATE_HEAD "\n",
+        "process 7 123 ab-12\n",
+        "process -7 123 ab-12\n",
+        "process 99999999999 5 ab\n",
+        "keeper 9 123 ab-12\n",
+        "keeper 9 123 ",
+        "keeper -1 1 a\n",
+        "ended 3\n",
+        "ended -1\n",
+        "ended 256\n",
+        "ended x\n",
+        "coordinator 127.0.0.1:5\n",
+        "\n",
+        "process 7 18446744073709551616 "
+        "0123456789abcdef0123456789abcdef012345678"
+        "\n",
+    };
+    size_t size = 0;
+    uint8_t count = fuzz_u8(in) % 16;
+    if (fuzz_u8(in) & 7) size = sizeof STATE_HEAD;
+    memcpy(text, lines[0], sizeof STATE_HEAD);
+    for (uint8_t i = 0; i < count; i++) {
+        uint8_t which = fuzz_u8(in);
+        const char *line = lines[which % ARRAY_COUNT(lines)];
+        size_t length = strlen(line);
+        if (which > 200) {
+            line = (const char *)in->at;
+            length = which % 32u < in->left ? which % 32u : in->left;
+            in->at += length;
+            in->left -= length;
+        }
+        if (size + length > TEXT_MOST) break;
+        memcpy(text + size, line, length);
+        size += length;
+    }
+    return size;
+}
+
+static void make_proc(struct fuzz_input *in)
+{
+    static const char *const stats[] = {
+        "7 (pccl-master) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 123 9",
+        "7 (a) b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 123 9",
+        "7 (x) S 1 2", "7 no", ""};
+    const char *stat = stats[fuzz_below(in, ARRAY_COUNT(stats))];
+    const char *boot = fuzz_u8(in) & 1 ? "ab-12\n" : "cd-34";
+    put("stat", stat, strlen(stat), 0600);
+    put("boot", boot, strlen(boot), 0600);
+}
+
+static void read_state(void)
+{
+    struct state s;
+    struct identity who;
+    char line[MESSAGE_SIZE] = "";
+    bool good = state_read(here, &s, line);
+    assert(good == (*line == '\0'));
+    if (!good) return;
+    assert(s.launcher.pid > 0 && s.keeper.pid >= 0);
+    assert(s.status >= 0 && s.status < 256);
+    assert(strlen(s.launcher.boot) < sizeof s.launcher.boot);
+    bool runs = identity_runs(&s.launcher);
+    assert(!runs || identity_of(s.launcher.pid, &who));
+    assert(!runs || (who.began == s.launcher.began &&
+                     strcmp(who.boot, s.launcher.boot) == 0));
+    (void)identity_runs(&s.keeper);
+}
+
+static void find(struct fuzz_input *in)
+{
+    char path[PATH_MAX] = "", line[MESSAGE_SIZE] = "";
+    uint8_t bits = fuzz_u8(in);
+    if (bits & 1) put(STATE_PREFIX "8" STATE_SUFFIX, "", 0, 0600);
+    if (bits & 2) put(STATE_PREFIX "8.other", "", 0, 0600);
+    if (bits & 4) put("x", "", 0, 0600);
+    (void)setenv("XDG_RUNTIME_DIR", bits == 255 ? "/nonexistent" : scratch, 1);
+    if (bits == 254) (void)unsetenv("XDG_RUNTIME_DIR");
+    bool found = state_find(path, line);
+    assert(found == (*line == '\0'));
+    assert(!found || strncmp(path, scratch, strlen(scratch)) == 0);
+}
+
+static void end(void)
+{
+    (void)scratch_remove(NULL);
+}
+
+static void begin(void)
+{
+    if (access("/dev/shm", W_OK) == 0) (void)setenv("TMPDIR", "/dev/shm", 1);
+    if (scratch_make(NULL) != 0) abort();
+    (void)snprintf(here, sizeof here, "%s/" STATE_PREFIX "7" STATE_SUFFIX,
+                   scratch);
+    (void)atexit(end);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    char text[TEXT_MOST + 1];
+    struct fuzz_input in = {bytes, size};
+    if (!*here) begin();
+    scratch_empty();
+    uint8_t bits = fuzz_u8(&in);
+    make_proc(&in);
+    size_t length = make(&in, text);
+    /* Others may write it, it is no file, or it is not there. */
+    if (bits < 200)
+        put(STATE_PREFIX "7" STATE_SUFFIX, text, length, 0600);
+    else if (bits < 220)
+        put(STATE_PREFIX "7" STATE_SUFFIX, text, length, 0622);
+    else if (bits < 230)
+        (void)mkfifo(here, 0600);
+    else if (bits < 240)
+        (void)symlink("/dev/null", here);
+    read_state();
+    find(&in);
+    return 0;
+}
