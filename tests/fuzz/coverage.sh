@@ -85,6 +85,7 @@ base/host.c base/descriptors.c launch/bind.c launch/reach.c launch/host_room.c
 launch/descriptor.c launch/hook.c launch/surroundings.c launch/coordinators.c
 launch/web.c
 launch/elect_http.c launch/state_file.c peer/api_env.c
+master/master_facts.c master/master_watch.c base/io_addr.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -99,8 +100,8 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
 fuzzers='conn master replicas wire frame text launch agent remote manifest
     journal secure token key guest gate elect elf ask memory environment
-    topology server http trace checkpoint job output elector host hook
-    surroundings state elect_http'
+    topology http trace checkpoint job output elector host hook
+    surroundings state elect_http server'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
@@ -112,9 +113,7 @@ LLVM_PROFILE_FILE=/dev/null FUZZ_TAPES=$work/tapes \
 for name in $fuzzers; do
     mkdir -p "$work/found/$name"
     set -- "$work/found/$name"
-    tapes=$work/tapes/$name
-    [ "$name" != server ] || tapes=$work/tapes/master
-    for folder in "$root/tests/fuzz/corpus/$name" "$tapes"; do
+    for folder in "$root/tests/fuzz/corpus/$name" "$work/tapes/$name"; do
         if [ -d "$folder" ]; then set -- "$@" "$folder"; fi
     done
     LLVM_PROFILE_FILE=$work/$name.profraw "$build/tests/fuzz_$name" -seed=1 \

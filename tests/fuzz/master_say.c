@@ -429,6 +429,7 @@ static void say_hello(uint32_t link, const struct crowd_mood *mood,
                       struct wire_msg *msg)
 {
     msg->type = WIRE_HELLO;
+    msg->round = msg->epoch = 0;
     msg->hello.group = mood->group;
     msg->hello.self.host =
         mood->hosts > 0 ? 2 * (link % mood->hosts + 1u) : 2 * (link + 100u);
