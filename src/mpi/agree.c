@@ -90,12 +90,15 @@ int agree_context(const struct group *group, uint32_t context, int tag,
         uint32_t candidate = context_first_free();
         int result = round_trip(group, context, tag, true, &candidate);
         if (result != MPI_SUCCESS) return result;
-        uint32_t taken = context_claim(candidate, 1);
+        if (!context_can_be(candidate, 1)) return context_none_left();
+        bool mine = context_claim(candidate, 1);
+        uint32_t taken = mine;
         result = round_trip(group, context, tag, false, &taken);
         *out = candidate;
         /* A member that has all answers makes it (V6). Before the second
          * round nobody has them. */
         if (result != MPI_SUCCESS) revoke_unmade(group, candidate);
-        if (result != MPI_SUCCESS || taken) return result;
+        /* Nobody else can claim it for this process. */
+        if (result != MPI_SUCCESS || (taken && mine)) return result;
     }
 }

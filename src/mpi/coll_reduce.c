@@ -155,10 +155,13 @@ int step_context(struct coll *coll)
 {
     if (coll->round % 2 == 1) {
         coll->candidate = coll->all;
+        if (!context_can_be(coll->candidate, coll->wanted))
+            return context_none_left();
         bool taken = context_claim(coll->candidate, coll->wanted);
         return context_round(coll, taken, pcclMin);
     }
-    if (coll->round > 0 && coll->all == 1) return COLL_DONE;
+    bool claimed = coll->round > 0 && coll->mine == 1; /* here */
+    if (claimed && coll->all == 1) return COLL_DONE;
     return context_round(coll, context_first_free(), pcclMax);
 }
 

@@ -7,8 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct wish {
+/* What each member tells. */
+struct color_key {
     int color, key;
+};
+
+struct wish {
+    struct color_key by;
     int rank;  /* in the parent; in an intercommunicator in its group */
     int other; /* intercommunicator: it is in the second group of the scope */
     uint64_t id;
@@ -23,32 +28,50 @@ static bool stands_behind(const struct comm *parent)
 static int wish_order(const void *a, const void *b)
 {
     const struct wish *x = a, *y = b;
-    if (x->color != y->color) return x->color < y->color ? -1 : 1;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    if (x->by.color != y->by.color) return x->by.color < y->by.color ? -1 : 1;
+    if (x->by.key != y->by.key) return x->by.key < y->by.key ? -1 : 1;
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* The parameters of all members, sorted, and their number. After a loss in
- * shrink mode there may be fewer than the parent had. The caller frees. */
+/* The wishes of all members, in their order. Who they are is known here. */
+static void wishes_list(const struct comm *parent, const struct color_key *told,
+                        struct wish *all)
+{
+    const struct group *scope = comm_scope(parent);
+    int second = scope->size; /* where the second group begins */
+    if (parent->both) {
+        int own = comm_members(parent)->size;
+        second = stands_behind(parent) ? second - own : own;
+    }
+    for (int i = 0; i < scope->size; i++)
+        all[i] = (struct wish){.by = told[i],
+                               .rank = i < second ? i : i - second,
+                               .other = i >= second,
+                               .id = scope->ids[i]};
+}
+
+/* The wishes of all members, sorted, and their number. After a loss in shrink
+ * mode there may be fewer than the parent had. The caller frees. */
 static struct wish *wishes_gather(struct comm *parent, int color, int key,
                                   int *count, int *error)
 {
-    const struct group *members = comm_members(parent);
-    struct wish mine = {.color = color,
-                        .key = key,
-                        .rank = members->rank,
-                        .other = stands_behind(parent),
-                        .id = members->ids[members->rank]};
-    struct wish *all = calloc((size_t)comm_scope(parent)->size, sizeof *all);
-    *error = all ? coll_gather_bytes(parent, &mine, sizeof mine, all)
-                 : error_note(MPI_ERR_NO_MEM, "out of memory");
-    if (*error != MPI_SUCCESS) {
-        free(all);
-        return NULL;
+    struct color_key mine = {color, key};
+    size_t most = (size_t)comm_scope(parent)->size;
+    struct color_key *told = calloc(most, sizeof *told);
+    struct wish *all = calloc(most, sizeof *all);
+    *error = all && told ? coll_gather_bytes(parent, &mine, sizeof mine, told)
+                         : error_note(MPI_ERR_NO_MEM, "out of memory");
+    if (*error == MPI_SUCCESS) {
+        *count = comm_scope(parent)->size;
+        /* Others have carried it: it is ours all the same. */
+        told[comm_scope(parent)->rank] = mine;
+        wishes_list(parent, told, all);
+        qsort(all, (size_t)*count, sizeof *all, wish_order);
     }
-    *count = comm_scope(parent)->size;
-    qsort(all, (size_t)*count, sizeof *all, wish_order);
-    return all;
+    free(told);
+    if (*error == MPI_SUCCESS) return all;
+    free(all);
+    return NULL;
 }
 
 /* The members of a color in one of the two groups. */
@@ -57,11 +80,11 @@ static struct group *color_group(const struct wish *all, int count, int color,
 {
     int size = 0;
     for (int i = 0; i < count; i++)
-        size += all[i].color == color && all[i].other == other;
+        size += all[i].by.color == color && all[i].other == other;
     struct group *group = group_new(size);
     if (!group) return NULL;
     for (int i = 0, k = 0; i < count; i++)
-        if (all[i].color == color && all[i].other == other)
+        if (all[i].by.color == color && all[i].other == other)
             group->ids[k++] = all[i].id;
     group_place(group, world.self);
     return group;
@@ -93,9 +116,9 @@ int split_run(struct comm *parent, int color, int key, MPI_Comm *out)
     if (!all) return error;
     int colors = 0, mine = 0;
     for (int i = 0; i < count; i++) {
-        bool first = i == 0 || all[i].color != all[i - 1].color;
-        if (!first || all[i].color == MPI_UNDEFINED) continue;
-        if (all[i].color == color) mine = colors;
+        bool first = i == 0 || all[i].by.color != all[i - 1].by.color;
+        if (!first || all[i].by.color == MPI_UNDEFINED) continue;
+        if (all[i].by.color == color) mine = colors;
         colors++;
     }
     error = comm_agree_context(parent, colors, &context);

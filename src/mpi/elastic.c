@@ -48,6 +48,16 @@ static void leave_if_asked(void)
     env_leave();
 }
 
+/* One may be between two operations, of which pccl knows nothing, and the
+ * numbers of collectives begin anew. */
+static bool collectives_are_over(void)
+{
+    coll_progress_all();
+    return !coll_any_pending();
+}
+
+#define PENDING_TEXT "a nonblocking collective is not complete"
+
 int PCCL_Update_topology(MPI_Comm handle)
 {
     rank_use_opt_in();
@@ -57,6 +67,8 @@ int PCCL_Update_topology(MPI_Comm handle)
                      "not MPI_COMM_WORLD or a duplicate of it");
     if (!world.pccl) return MPI_SUCCESS;
     leave_if_asked();
+    if (!collectives_are_over())
+        return RAISE(comm, MPI_ERR_PENDING, PENDING_TEXT);
     pcclResult_t result = pcclUpdateTopology(world.pccl);
     if (result != pcclSuccess) return elastic_error(comm, result, __func__);
     if (!world_refresh()) return RAISE_NO_MEMORY(comm);
@@ -73,6 +85,8 @@ int PCCL_Optimize_topology(MPI_Comm handle)
         return RAISE(comm, MPI_ERR_COMM,
                      "not MPI_COMM_WORLD or a duplicate of it");
     if (!world.pccl || atomic_load(&world.view)->size == 1) return MPI_SUCCESS;
+    if (!collectives_are_over())
+        return RAISE(comm, MPI_ERR_PENDING, PENDING_TEXT);
     pcclResult_t result = pcclOptimizeTopology(world.pccl);
     if (result != pcclSuccess) return elastic_error(comm, result, __func__);
     if (!world_refresh()) return RAISE_NO_MEMORY(comm);

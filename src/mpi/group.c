@@ -51,8 +51,23 @@ void group_place(struct group *group, uint64_t self)
     group->rank = group_rank_of(group, self);
 }
 
+/* Communicators may have one list in common: it is in the chain once, with one
+ * reference, at the place of the last one that has given it up. */
+static void unchain(struct group *group)
+{
+    struct group **at = &retired;
+    while (*at && *at != group) at = &(*at)->retired_next;
+    if (!*at) return;
+    *at = group->retired_next;
+    if (retired_end == &group->retired_next) retired_end = at;
+    retired_count--;
+    object_release(&group->object);
+}
+
 void group_retire(struct group *group)
 {
+    unchain(group);
+    group->retired_next = NULL;
     *retired_end = group;
     retired_end = &group->retired_next;
     if (++retired_count <= RETIRED_MAX) return;

@@ -83,6 +83,26 @@ static bool overlap(const struct group *a, const struct group *b)
     return false;
 }
 
+/* Whether others have told a group that can be: of processes of the run, each
+ * once, and none of ours. */
+static bool can_be(const struct group *remote, const struct group *local)
+{
+    const struct group *view = atomic_load(&world.view);
+    if (remote->size == 0 || overlap(local, remote)) return false;
+    for (int i = 0; i < remote->size; i++)
+        if (group_rank_of(view, remote->ids[i]) == MPI_UNDEFINED ||
+            group_rank_of(remote, remote->ids[i]) != i)
+            return false;
+    return true;
+}
+
+static int cannot_be(void)
+{
+    return error_note(
+        MPIX_ERR_PROC_FAILED,
+        "the other group names processes that are not in the run");
+}
+
 /* The leaders exchange their groups. Returns a noted class; for MPI_SUCCESS
  * also the other group. */
 static int leaders_meet(const struct group *local, struct comm *bridge,
@@ -103,14 +123,16 @@ static int leaders_meet(const struct group *local, struct comm *bridge,
     if (result == MPI_SUCCESS)
         result = private_receive(to, context, tag, ids, PRIVATE_MAX, &got);
     if (result == MPI_SUCCESS) {
-        *remote = group_new((int)(got / sizeof *ids));
+        int size = (int)(got / sizeof *ids);
+        *remote = group_new(size);
         if (*remote)
-            memcpy((*remote)->ids, ids, got);
+            memcpy((*remote)->ids, ids, (size_t)size * sizeof *ids);
         else
             result = error_note(MPI_ERR_NO_MEM, "out of memory");
     }
     if (result == MPI_SUCCESS && overlap(local, *remote))
         result = error_note(MPI_ERR_COMM, "the groups have common members");
+    if (result == MPI_SUCCESS && !can_be(*remote, local)) result = cannot_be();
     free(ids);
     return result;
 }
@@ -128,6 +150,8 @@ static int finding_share(struct comm *comm, int leader, struct finding *found,
         result = found->error;
     }
     if (result != MPI_SUCCESS) return result;
+    if (found->size < 1 || found->size > atomic_load(&world.view)->size)
+        return cannot_be();
     if (!*remote) *remote = group_new(found->size);
     /* a member without memory still takes part */
     uint64_t *ids =
@@ -138,6 +162,8 @@ static int finding_share(struct comm *comm, int leader, struct finding *found,
         free(ids);
         return error_note(MPI_ERR_NO_MEM, "out of memory");
     }
+    if (result == MPI_SUCCESS && !can_be(*remote, comm_members(comm)))
+        result = cannot_be();
     return result;
 }
 

@@ -52,6 +52,15 @@ void message_table_add(struct message_table *table, struct message *message)
     put(table, message);
 }
 
+bool message_table_has(struct message_table *table, uint64_t member,
+                       uint64_t cookie)
+{
+    const struct message *at = *slot_of(table, member, cookie);
+    while (at && (at->cookie != cookie || at->entry.key.source != member))
+        at = at->next;
+    return at != NULL;
+}
+
 struct message *message_table_take(struct message_table *table, uint64_t member,
                                    uint64_t cookie)
 {

@@ -13,6 +13,8 @@ struct message_table {
 
 /* The table uses the message's `next`. */
 void message_table_add(struct message_table *table, struct message *message);
+bool message_table_has(struct message_table *table, uint64_t member,
+                       uint64_t cookie);
 /* Removes and returns it; NULL: not found. */
 struct message *message_table_take(struct message_table *table, uint64_t member,
                                    uint64_t cookie);

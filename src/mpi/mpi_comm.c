@@ -184,6 +184,18 @@ uint32_t context_first_free(void)
     return atomic_load(&context_next);
 }
 
+bool context_can_be(uint32_t first, uint32_t wanted)
+{
+    return first >= CONTEXT_FIRST &&
+           (uint64_t)first + wanted <= (uint64_t)CONTEXT_MASK + 1;
+}
+
+int context_none_left(void)
+{
+    return error_note(MPI_ERR_OTHER, "no more communicators: %u have been made",
+                      CONTEXT_MASK + 1 - CONTEXT_FIRST);
+}
+
 bool context_claim(uint32_t first, uint32_t wanted)
 {
     uint32_t seen = atomic_load(&context_next);
@@ -203,12 +215,6 @@ int comm_agree_context(struct comm *parent, int wanted, uint32_t *first_out)
     int result = coll_settle(&coll);
     coll_arguments_free(&coll);
     *first_out = coll.candidate;
-    /* The same on all members. Beyond the limit, ids would collide with
-     * others. */
-    if (result == MPI_SUCCESS && *first_out + coll.wanted > CONTEXT_MASK + 1)
-        return error_note(MPI_ERR_OTHER,
-                          "no more communicators: %u have been made",
-                          CONTEXT_MASK + 1 - CONTEXT_FIRST);
     return result;
 }
 

@@ -174,7 +174,12 @@ void comm_stop(void);
 int comm_agree_context(struct comm *parent, int wanted, uint32_t *first_out);
 /* First context id that this process has not used. */
 uint32_t context_first_free(void);
-/* Claims [first, first + wanted) if none of it was used here. */
+/* Whether others may have agreed on [first, first + wanted). Beyond the limit,
+ * ids would collide with others; the error says that it is reached. The same on
+ * all members. */
+bool context_can_be(uint32_t first, uint32_t wanted);
+int context_none_left(void);
+/* Claims [first, first + wanted), which can be, if none of it was used here. */
 bool context_claim(uint32_t first, uint32_t wanted);
 /* Makes a communicator of members (taken over) that inherits from the parent as
  * the standard defines, and its handle. Returns a noted class. */

@@ -141,6 +141,8 @@ static bool any_lost(const struct comm *comm)
 int p2p_pending_error(const struct receive *receive)
 {
     if (receive->entry.key.source != MATCH_ANY_SOURCE) return MPI_SUCCESS;
+    /* Nobody comes any more, whatever the program opted for. */
+    if (transport_gone()) return MPIX_ERR_PROC_FAILED_PENDING;
     if (!transport_lost(0) || !any_lost(receive->comm) ||
         rank_use_has_opted_in())
         return MPI_SUCCESS;

@@ -58,8 +58,7 @@ struct partner *partner_of(uint64_t id)
     if (partner) return partner;
     pthread_mutex_lock(&adding);
     partner = find(id);
-    if (!partner) partner = calloc(1, sizeof *partner);
-    if (partner && partner->id != id) {
+    if (!partner && (partner = calloc(1, sizeof *partner)) != NULL) {
         partner->id = id;
         atomic_init(&partner->next, atomic_load(&partners[id % 256]));
         atomic_store(&partners[id % 256], partner);
@@ -341,8 +340,11 @@ static void go_on(struct partner *partner)
 void partner_credited(struct partner *partner, uint64_t size)
 {
     pthread_mutex_lock(&lock);
-    long long before = atomic_fetch_sub(&partner->unmatched, (long long)size);
-    if (before - (long long)size <= CREDIT) partner->granted = 0;
+    /* Nobody returns more than it has got. */
+    long long had = atomic_load(&partner->unmatched);
+    if (size > (uint64_t)had) size = (uint64_t)had;
+    atomic_fetch_sub(&partner->unmatched, (long long)size);
+    if (had - (long long)size <= CREDIT) partner->granted = 0;
     go_on(partner);
     pthread_mutex_unlock(&lock);
 }
@@ -350,7 +352,8 @@ void partner_credited(struct partner *partner, uint64_t size)
 void partner_granted(struct partner *partner, uint64_t size)
 {
     pthread_mutex_lock(&lock);
-    if (partner->held > 0) partner->granted += (long long)size;
+    if (partner->held > 0 && size <= CREDIT && partner->granted <= CREDIT)
+        partner->granted += (long long)size;
     go_on(partner);
     pthread_mutex_unlock(&lock);
 }

@@ -148,6 +148,13 @@ int transport_pull(struct message *message, char *to)
 {
     uint64_t source = message->entry.key.source;
     partners_lock();
+    /* Two at once under one cookie: the sender breaks the rules, and pccl may
+     * still write what the other one is to get. */
+    if (message_table_has(&incoming, source, message->cookie)) {
+        partners_unlock();
+        return error_note(MPI_ERR_OTHER, "the sender's message has the number "
+                                         "of another one");
+    }
     message_table_add(&incoming, message);
     /* Empty messages are announced too, without credit, and need no buffer. For
      * others a wrong size makes the sender fail them. */
@@ -225,13 +232,14 @@ static bool announced(const struct arrival *arrival)
     return true;
 }
 
-/* The letter of an event. */
+/* The letter of an event. No size is one that MPI_Count cannot hold; who says
+ * so breaks the rules. */
 static bool is_letter(const pcclEvent_t *event, struct letter *letter)
 {
     if (event->kind != pcclEventMessage || event->header_size != sizeof *letter)
         return false;
     memcpy(letter, event->header, sizeof *letter);
-    return true;
+    return letter->size <= INT64_MAX;
 }
 
 /* A message that carries its data, or is announced. The caller has called
@@ -300,7 +308,8 @@ static void handle(const pcclEvent_t *event)
 static void all_lost(void)
 {
     char reason[256] = "";
-    if (!atomic_load(&gone)) {
+    bool first = !atomic_load(&gone);
+    if (first) {
         (void)pcclGetLastError(world.pccl, reason, sizeof reason);
         snprintf(gone_text, sizeof gone_text,
                  "this process was evicted or the run is over%s%s",
@@ -311,6 +320,8 @@ static void all_lost(void)
     for (int i = 0; view && i < view->size; i++)
         if (view->ids[i] != world.self && !transport_lost(view->ids[i]))
             lost(view->ids[i]);
+    /* Those lost before may have left receives from anybody. */
+    if (first) p2p_member_lost(world.self);
 }
 
 /* Messages that carry their data are delivered under one lock. */

@@ -181,7 +181,8 @@ struct ballot {
     int flag; /* of an agreement: this member's flag; at the end that of all, or
                  of all in the remote group */
     bool unacknowledged; /* any member has unacknowledged failures */
-    uint32_t context;    /* of a shrink */
+    uint32_t context;    /* of a shrink, and */
+    bool claimed;        /* ... it is claimed here, whatever others say */
     MPI_Comm *made;      /* where a shrink stores its result */
     int *agreed;         /* where an agreement stores its result */
 };
@@ -296,12 +297,14 @@ static int ballot_count(struct ballot *ballot)
         for (int i = 0; i < size; i++)
             if (ballot->context < votes[i].context)
                 ballot->context = votes[i].context;
-        votes[ballot->living->rank].claimed = context_claim(ballot->context, 1);
+        if (!context_can_be(ballot->context, 1)) return context_none_left();
+        ballot->claimed = context_claim(ballot->context, 1);
+        votes[ballot->living->rank].claimed = ballot->claimed;
         return BALLOT_WAITS;
     }
     for (int i = 0; i < size; i++)
         if (!votes[i].claimed) return BALLOT_AGAIN;
-    return MPI_SUCCESS;
+    return ballot->claimed ? MPI_SUCCESS : BALLOT_AGAIN;
 }
 
 /* Runs to the end if `wait`; otherwise returns BALLOT_WAITS until it is

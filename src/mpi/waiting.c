@@ -46,8 +46,10 @@ void waiting_receive(struct call_wait *w, const struct receive *receive,
 void waiting_send(struct call_wait *w, const struct send *send,
                   const char *function)
 {
+    /* Not by its rank, which a loss may have changed. */
+    const struct message *message = send->waiting;
     tell_message(w, pcclWaitSend, send->comm,
-                 comm_peers(send->comm)->ids[send->dest], send->tag,
+                 message ? message->entry.key.source : 0, send->tag,
                  (uint64_t)send->count, function);
 }
 
