@@ -86,6 +86,10 @@ launch/descriptor.c launch/hook.c launch/surroundings.c launch/coordinators.c
 launch/web.c
 launch/elect_http.c launch/state_file.c peer/api_env.c
 master/master_facts.c master/master_watch.c base/io_addr.c
+mpi/agree.c mpi/coll_pending.c mpi/coll_steps.c mpi/comm_split.c mpi/elastic.c
+mpi/elastic_partial.c mpi/inter.c mpi/match.c mpi/message_table.c mpi/mpi_comm.c
+mpi/mpi_probe.c mpi/p2p.c mpi/partitioned.c mpi/partner.c mpi/rank_use.c
+mpi/revoke.c mpi/transport.c mpi/ulfm.c mpi/world.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -101,7 +105,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
 fuzzers='conn master replicas wire frame text launch agent remote manifest
     journal secure token key guest gate elect elf ask memory environment
     topology http trace checkpoint job output elector host hook
-    surroundings state elect_http server'
+    surroundings state elect_http server mpi'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
