@@ -4,6 +4,7 @@
 #include "cart.h"
 #include "comm_split.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -321,6 +322,32 @@ static int offsets(const int *counts, int *displs, int size)
     return total;
 }
 
+/* Whether these can be numbers of what each member sends here. */
+static bool counts_can_be(const int *counts, int size)
+{
+    long long total = 0;
+    for (int i = 0; i < size; i++) {
+        if (counts[i] < 0 || counts[i] % EDGE_FIELDS != 0) return false;
+        total += counts[i];
+    }
+    return total <= INT_MAX;
+}
+
+/* Whether edges that others gave have this rank as the end to which they were
+ * sent, and a rank as the other one. */
+static bool edges_can_be(const struct group *members, const int *data,
+                         int count, bool to_source)
+{
+    for (int i = 0; i < count; i++) {
+        const int *edge = data + (size_t)i * EDGE_FIELDS;
+        int own = edge[to_source ? EDGE_SOURCE : EDGE_DEST];
+        int other = edge[to_source ? EDGE_DEST : EDGE_SOURCE];
+        if (own != members->rank || other < 0 || other >= members->size)
+            return false;
+    }
+    return true;
+}
+
 /* Sends every edge to its source or its destination. *data gets the received
  * edges, ordered by the rank that gave them and by its order, so that both ends
  * of parallel edges have the same order. The caller frees *data. Calls inside
@@ -342,14 +369,20 @@ static int edges_exchange(struct comm *comm, const struct edges *edges,
         memcpy(at, starts, (size_t)size * sizeof *at);
         edges_spread(edges, to_source, NULL, at, out);
         result = PMPI_Alltoall(sends, 1, MPI_INT, recvs, 1, MPI_INT, handle);
-        int total = offsets(recvs, places, size);
+        bool good = result != MPI_SUCCESS || counts_can_be(recvs, size);
+        int total = good ? offsets(recvs, places, size) : 0;
         *count = total / EDGE_FIELDS;
-        if (result == MPI_SUCCESS) {
+        if (result == MPI_SUCCESS && good) {
             *data = malloc(((size_t)total + 1) * sizeof **data);
             result = *data ? PMPI_Alltoallv(out, sends, starts, MPI_INT, *data,
                                             recvs, places, MPI_INT, handle)
                            : RAISE_NO_MEMORY(comm);
+            good = result != MPI_SUCCESS ||
+                   edges_can_be(comm_members(comm), *data, *count, to_source);
         }
+        if (!good)
+            result = RAISE(comm, MPI_ERR_OTHER,
+                           "another rank gives edges that cannot be");
     }
     free(table);
     free(out);

@@ -156,13 +156,13 @@ static size_t fill(const pcclCollective_t *op, const uint64_t *ids,
 }
 
 /* What the other ranks have put there. */
-static void change(const pcclCollective_t *op, size_t size,
+static void change(const pcclCollective_t *op, size_t size, uint32_t next,
                    struct fuzz_input *in)
 {
     uint8_t *to = op->recvbuf;
-    bool pairs = op->kind == pcclKindAllToAllV;
-    for (uint32_t i = 0; i < CHANGES && in->left > 0 && size > 0 && !pairs;
-         i++) {
+    if (size == 0) return;
+    if (op->kind == pcclKindAllToAllV) to += op->recv_displs[next];
+    for (uint32_t i = 0; i < CHANGES && in->left > 0; i++) {
         size_t at = fuzz_u16(in) % size;
         size_t width = (size_t)1 << fuzz_u8(in) % 4;
         uint64_t value = fuzz_u64(in);
@@ -218,7 +218,7 @@ static void run_op(const pcclCollective_t *op, struct flight *f)
     if (f->result == pcclInvalidArgument && rank == SCOPE_MAX) return;
     size_t size =
         f->result == pcclInvalidArgument ? 0 : fill(op, ids, count, rank);
-    change(op, size, &in);
+    change(op, size, (rank + 1) % count, &in);
     f->received = r.arg & 128 ? size : 0;
     if (f->result == pcclRankConnectionLost && all) report();
     if (f->result == pcclTooFewPeers) report();
