@@ -20,7 +20,9 @@ enum { FOLD_MEMORY = 16 << 20 };
 enum {
     SCATTER_BLOCK = 16 * 1024,
     SCATTER_TOTAL = 64 * 1024,
-    SCATTER_MEMBERS = 16,
+    SCATTER_MEMBERS = 32,
+    SCATTER_MANY = 9, /* members whose all-reduce goes over a tree */
+    SCATTER_TOTAL_MANY = 32 * 1024, /* ... and pairs from more bytes on */
 };
 
 /* Elements that operators see as the same have the same name. */
@@ -89,7 +91,8 @@ static bool is_scatter(const struct coll *coll)
     if (!is_even_scatter(coll)) return false;
     MPI_Count n = coll->members->size;
     MPI_Count size = coll->recvcount * coll->recvtype->size;
-    if (coll_takes_pairs(coll, size)) return true;
+    if (coll_takes_pairs(coll, size))
+        return n < SCATTER_MANY || size > SCATTER_TOTAL_MANY;
     return n <= SCATTER_MEMBERS && size >= n * SCATTER_BLOCK &&
            size > SCATTER_TOTAL;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    SHARED_MEMBERS = 9, /* more than are all linked on one host */
+    SHARED_MEMBERS = 9, /* whose small blocks go over a tree */
     SHARED_BYTES = 256 * 1024,
     SHARED_BYTES_FEW = 16 * 1024, /* ... among fewer members */
     /* ... with a root that shares memory with them: NOTES.md, "to and from one

@@ -31,7 +31,7 @@ const char *single_copy_unfit(const struct plan_request *r)
     enum { WORLD_MIN = 3 }; /* two have a large queue, which is as fast */
     if (!r->one_host || !r->shared_memory || r->world < WORLD_MIN ||
         r->world > r->single_copy_world)
-        return "needs 3 to 16 members of one host that share its memory";
+        return "needs 3 to 32 members of one host that share its memory";
     return r->mesh ? NULL : "needs links between all pairs of members";
 }
 

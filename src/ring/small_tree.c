@@ -34,7 +34,10 @@ struct small_tree_state {
 static void shape(struct plan *p)
 {
     const struct plan_request *r = &p->r;
-    tree_find(r->world, r->tree_width, plan_position(p, r->rank), &p->tree);
+    uint32_t width = r->tree_width;
+    /* Rule D17f: a level less is a turn less of all processes. */
+    if (width == 0 && r->mesh && r->one_host) width = r->world - 1;
+    tree_find(r->world, width, plan_position(p, r->rank), &p->tree);
     p->done = DONE_TREE;
     p->root = plan_at(p, 0);
     p->parent = plan_at(p, p->tree.parent);

@@ -711,6 +711,7 @@ DONE before that of those below (D17)|ring/op_done.c|s/? all_below_done(op)/? tr
 a request for DONE ends at its receiver (D17)|ring/op_receive.c|s/op->plan.done == DONE_TREE || //
 a sum that lacks a child (D17)|ring/small_tree.c|s/if (--s->missing > 0) return;/s->missing = 0;/
 result before that of the parent (D17)|ring/small_tree.c|s/s->has_result = plan_is_root(p);/s->has_result = true;/
+some members know a star and others a tree (D17f)|ring/small_tree.c|s/width = r->world - 1;/width = r->rank % 2 == 0 ? r->world - 1 : 2;/
 sum sent before the children's (D17)|ring/small_tree.c|s/if (p->tree.children > 0) x->after = AFTER_CHILDREN;//
 average divided at each member (D17)|ring/small_tree.c|s/if (plan_is_root(p) \&\& op->r.redop/if (op->r.redop/
 input of a tree is not kept (D17)|ring/small_tree.c|s/memcpy(s->input, op->r.recvbuf, vector_size(op));/(void)0;/
