@@ -29,6 +29,12 @@ bool fast_find_endpoint(struct engine *e, uint32_t rank,
     return false;
 }
 
+/* Of these nobody keeps a copy: rule D9d. */
+static bool confirms(enum plan_coll coll)
+{
+    return coll == COLL_ALLTOALLV || coll == COLL_REDUCE_SCATTER;
+}
+
 static const struct algorithm *table_entry(const struct engine *e,
                                            enum plan_coll coll, uint64_t size)
 {
@@ -42,7 +48,8 @@ static bool table_has(const struct engine *e, enum plan_coll coll,
                       uint64_t size)
 {
     const struct algorithm *a = table_entry(e, coll, size);
-    return a->is_fast && (a == &small_tree) == e->fast.tree;
+    bool tree = e->fast.has_tree && !confirms(coll);
+    return a->is_fast && (a == &small_tree) == tree;
 }
 
 /* Whole-view operations below this size have an algorithm that may be fast. */
@@ -60,25 +67,32 @@ static uint64_t table_limit(const struct engine *e, enum plan_coll coll)
     return low;
 }
 
+static void find_partners(struct engine *e, const struct plan *tree,
+                          struct fast_partners *p)
+{
+    uint32_t count = tree ? plan_partners(tree) : e->links.world - 1;
+    p->able = count <= FAST_PARTNERS_MAX;
+    p->count = 0;
+    while (p->able && p->count < count) {
+        uint32_t i = p->count++;
+        uint32_t rank = tree ? plan_partner(tree, i) : i + (i >= e->rank);
+        p->able = fast_find_endpoint(e, rank, &p->eps[i]);
+    }
+}
+
 static void find_endpoints(struct engine *e)
 {
     struct fast_path *q = &e->fast;
     q->known = true;
     q->star.known = false;
-    q->tree = table_entry(e, COLL_BARRIER, 0) == &small_tree;
+    q->has_tree = table_entry(e, COLL_BARRIER, 0) == &small_tree;
+    q->all.able = q->near.able = false;
     /* Over a grid the smallest ones go, which nobody does on the fast path. */
-    q->able = e->ring && !e->links.frozen && e->links.world > 1 && !e->grid &&
-              (q->tree ? fast_tree_shape(e, &q->plan) : e->mesh);
-    q->ep_count = 0;
-    uint32_t partners = q->tree ? 0 : e->links.world - 1;
-    if (q->tree && q->able) partners = plan_partners(&q->plan);
-    q->able &= partners <= FAST_PARTNERS_MAX;
-    for (uint32_t i = 0; i < partners && q->able; i++) {
-        uint32_t rank =
-            q->tree ? plan_partner(&q->plan, i) : i + (i >= e->rank);
-        q->able = fast_find_endpoint(e, rank, &q->eps[q->ep_count++]);
-    }
-    if (!q->able) return;
+    if (!e->ring || e->links.frozen || e->links.world < 2 || e->grid) return;
+    if (e->mesh) find_partners(e, NULL, &q->all);
+    if (q->has_tree && fast_tree_shape(e, &q->plan))
+        find_partners(e, &q->plan, &q->near);
+    if (!q->all.able && !q->near.able) return;
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
                                            COLL_ALLGATHER, COLL_REDUCE_SCATTER};
     for (size_t i = 0; i < ARRAY_COUNT(colls); i++)
@@ -152,12 +166,6 @@ static bool fits(struct engine *e, struct fast_path *q,
            own_fits(e, q, q->size);
 }
 
-/* Of these nobody keeps a copy: rule D9d. */
-static bool confirms(enum plan_coll coll)
-{
-    return coll == COLL_ALLTOALLV || coll == COLL_REDUCE_SCATTER;
-}
-
 bool fast_may_begin(struct engine *e, const struct op_request *r)
 {
     if (!e->fast.known) find_endpoints(e);
@@ -170,9 +178,14 @@ static bool may_start(struct engine *e, const struct op_request *r)
 {
     struct fast_path *q = &e->fast;
     enum plan_coll coll = r->plan.coll;
-    if (!fast_may_begin(e, r) || !q->able) return false;
-    if (r->quant.algorithm != QUANT_NONE) return false;
+    if (!fast_may_begin(e, r)) return false;
     q->pairs = confirms(coll);
+    q->tree = q->has_tree && !q->pairs;
+    struct fast_partners *partners = q->tree ? &q->near : &q->all;
+    q->eps = partners->eps;
+    q->ep_count = partners->count;
+    if (!partners->able) return false;
+    if (r->quant.algorithm != QUANT_NONE) return false;
     uint64_t size = r->plan.count;
     if (coll == COLL_BARRIER || coll == COLL_ALLTOALLV) size = 0;
     if (plan_coll_reduces(coll)) size *= r->plan.element;

@@ -52,26 +52,33 @@ struct fast_star {
     struct fast_endpoint eps[FAST_SPOKES_MAX]; /* in the order of ranks */
 };
 
+/* Members that an operation goes to. */
+struct fast_partners {
+    bool able; /* each of them has a channel and no other connection */
+    uint32_t count;
+    struct fast_endpoint eps[FAST_PARTNERS_MAX];
+};
+
 struct fast_path {
-    /* `able` and the endpoints match the view and the connections */
+    /* what is here up to `limit` matches the view and the connections */
     bool known;
-    /* Every member of the view has a channel and no other connection. */
-    bool able;
+    bool has_tree;             /* the smallest operations go over a tree */
+    struct fast_partners all;  /* the other members, in the order of ranks */
+    struct fast_partners near; /* the children in the tree, then the parent */
+    struct plan plan;          /* of the tree */
     /* By collective: bytes from which on another algorithm is chosen. */
     uint64_t limit[COLL_COUNT];
+    struct fast_endpoint *eps; /* of `all` or of `near` */
     uint32_t ep_count, left;
-    struct fast_endpoint eps[FAST_PARTNERS_MAX]; /* in the order of ranks */
     const struct op_request *r; /* NULL: no operation is under way */
     struct tag_entry *tag;
     struct cached_result *cached; /* of the previous operation with this tag */
     uint32_t size;                /* of a vector or block */
     uint32_t result;              /* bytes in the receive buffer */
     uint32_t sends; /* bytes to each of the others; not in a tree */
-    /* The view has a tree: the endpoints are the children, then the parent. */
-    bool tree;
-    struct plan plan; /* of the tree */
-    bool pairs;       /* each member gets other bytes (rule D9d) */
-    bool spoked;      /* the last operation is one of `star` (rule D9e) */
+    bool tree;      /* it goes over the tree */
+    bool pairs;     /* each member gets other bytes (rule D9d) */
+    bool spoked;    /* the last operation is one of `star` (rule D9e) */
     struct fast_star star;
     bool holds;         /* ... has them, and waits for DONE */
     bool has_sent;      /* all that goes before anything is received */

@@ -838,6 +838,8 @@ an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\
 copies outlive their epoch (D7b)|ring/engine.c|s/^    op_drop_results(e);//
 fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/ \&\&/
 fast path beside operations (D9)|ring/fast_path.c|s/if (!ready .. e->op_end > 0 .. r->members)/if (!ready || r->members)/
+fast path in a closed epoch (D9)|ring/fast_path.c|s/ || e->links.frozen || / || /
+fast path beside operations (D9)|ring/fast_path.c|s/if (!partners->able .. e->op_end > 0 .. r->members)/if (!partners->able || r->members)/
 fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->pairs .. !q->cached) return false;/    if (!q->pairs \&\& !q->cached) q->cached = \&e->results[0];/
 fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /
 fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/

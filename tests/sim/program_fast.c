@@ -124,7 +124,8 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
                   "process %u installed it",
                   p->uid, e->links.epoch, q->uid);
         c->fast_unable += other->links.epoch == e->links.epoch &&
-                          other->fast.known && !other->fast.able;
+                          other->fast.known && !other->fast.all.able &&
+                          !other->fast.near.able;
     }
 }
 
@@ -132,7 +133,7 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
 static void look_at_refusal(const struct sim_proc *p)
 {
     const struct fast_path *q = &p->session->engine->fast;
-    if (!q->known || !q->able || !q->cached || q->tree || q->spoked) return;
+    if (!q->known || !q->all.able || !q->cached || q->tree || q->spoked) return;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct channel *c = q->eps[i].conn->channel;
         uint64_t used = c->written - c->seen_read;
