@@ -838,8 +838,6 @@ an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\
 copies outlive their epoch (D7b)|ring/engine.c|s/^    op_drop_results(e);//
 fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/ \&\&/
 fast path beside operations (D9)|ring/fast_path.c|s/if (!ready .. e->op_end > 0 .. r->members)/if (!ready || r->members)/
-fast path in a closed epoch (D9)|ring/fast_path.c|s/ || e->links.frozen || / || /
-fast path beside operations (D9)|ring/fast_path.c|s/if (!partners->able .. e->op_end > 0 .. r->members)/if (!partners->able || r->members)/
 fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->pairs .. !q->cached) return false;/    if (!q->pairs \&\& !q->cached) q->cached = \&e->results[0];/
 fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /
 fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
@@ -850,6 +848,16 @@ fast pairs write into the vector (D21d)|ring/fast_pairs.c|s/q->own/((uint8_t *)q
 fast pairs that turn into one forget what they took (D9d)|ring/fast_pairs.c|s/    if (!q->holds) return;/    return;/
 fast pairs that turn into one lose the sum (D9d)|ring/fast_pairs.c|s/^        memcpy(op->r.recvbuf, q->own, .*/        (void)0;/
 fast pairs compare 16 bytes (D9d)|ring/fast_pairs.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
+words of a gather sent before all blocks (D23)|ring/star.c|s/return s->missing == 0;/return s->missing <= 1;/
+a scatter is not confirmed (D23)|ring/star.c|s/^    .unfit = unfit_scatter,/&\n    .defers = true,/
+root of a gather tells nobody of its launch (D23c)|ring/op.c|s/if (gathers && ep->rank == plan_at(&op->plan, 0))/if (false)/
+root of a gather takes a donation for its blocks (D23d)|ring/op_done.c|s/    if (alone && !a->has(op, 0)) return;.*//
+root of a gather takes no commitment (D23d)|ring/op_done.c|s/if (alone && !a->has(op, 0)) return;/if (alone) return;/
+root of a gather that waits for itself sends words (D2f)|ring/star.c|s/s->missing = op->ep_count + odd;/s->missing = op->ep_count;/
+fast star: words before all blocks (D9e)|ring/fast_star.c|s/if (q->left > 0 .. !turn(e, q))/if (q->left > 1 || !turn(e, q))/
+fast star: a scatter returns before DONE (D9e)|ring/fast_star.c|s/    if (root .. q->holds) return true;/    return true;/
+fast star that turns into one forgets what it took (D9e)|ring/fast_star.c|s/if (!q->holds) continue;/continue;/;s/i < op->ep_count && q->holds/i < 0/
+fast star compares 16 bytes (D9e)|ring/fast_star.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
 fast tree sends before its children (D9)|ring/fast_tree.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
 fast sum folded again over the result (D9)|ring/small_tree.c|s/if (!sum_is_sent(op)) {/{/
 fast blocks sent down before they are here (D9)|ring/small_tree.c|s/return s->missing == 0 .. (after == AFTER_CHILDREN .. s->has_result);/return after == AFTER_CHILDREN ? s->missing == 0 : s->has_result;/

@@ -374,8 +374,7 @@ static bool is_rare(uint64_t seed)
     return is_kind("rare") || (mixes && seed % 7 == 6);
 }
 
-/* Faults that last in any universe, also while vectors are large or members
- * disagree. */
+/* Faults that last in any universe, also of large vectors and mismatches. */
 static void endure(struct sim_options *o, uint64_t seed)
 {
     uint64_t r = seed ^ 0x1a57;
@@ -426,7 +425,8 @@ static void universe(uint64_t seed)
 {
     struct sim_options options = choose(seed);
     options.rooted = is_kind("rooted");
-    if (is_kind("disagree")) disagree(&options, seed);
+    if (is_kind("disagree") || (options.rooted && seed % 3 == 0))
+        disagree(&options, seed);
     if (is_kind("lasting")) endure(&options, seed);
     if (is_kind("masters")) {
         disagree(&options, seed);
