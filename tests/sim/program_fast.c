@@ -134,11 +134,11 @@ static void look_at_refusal(const struct sim_proc *p)
 {
     const struct fast_path *q = &p->session->engine->fast;
     if (!q->known || !q->all.able || !q->cached || q->tree || q->spoked) return;
-    for (uint32_t i = 0; i < q->ep_count; i++) {
-        const struct channel *c = q->eps[i].conn->channel;
+    for (uint32_t i = 0; i < q->all.count; i++) {
+        const struct channel *c = q->all.eps[i].conn->channel;
         uint64_t used = c->written - c->seen_read;
         sim_coverage.fast_no_room +=
-            c->size - used < FRAME_SIZE + q->eps[i].sends;
+            c->size - used < FRAME_SIZE + q->all.eps[i].sends;
     }
 }
 

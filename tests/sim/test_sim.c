@@ -424,7 +424,7 @@ static void choose_scarce(struct sim_options *o, uint64_t seed)
 static void universe(uint64_t seed)
 {
     struct sim_options options = choose(seed);
-    options.rooted = is_kind("rooted");
+    options.rooted = is_kind("rooted") || (!all_of && seed % 31 == 5);
     if (is_kind("disagree") || (options.rooted && seed % 3 == 0))
         disagree(&options, seed);
     if (is_kind("lasting")) endure(&options, seed);
