@@ -352,7 +352,8 @@ void partner_credited(struct partner *partner, uint64_t size)
 void partner_granted(struct partner *partner, uint64_t size)
 {
     pthread_mutex_lock(&lock);
-    if (partner->held > 0 && size <= CREDIT && partner->granted <= CREDIT)
+    /* A backlog takes many grants, none of them larger than the credit. */
+    if (partner->held > 0 && size <= CREDIT && partner->granted < INT64_MAX / 2)
         partner->granted += (long long)size;
     go_on(partner);
     pthread_mutex_unlock(&lock);
