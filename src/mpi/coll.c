@@ -202,6 +202,17 @@ int coll_old_rank(const struct coll *coll, int rank)
 /* ------------------------------------------------------------------- running
  */
 
+/* As among several (rule D2f), where whoever sends itself other bytes than it
+ * expects of itself gets an error. */
+static int alone_disagrees(const pcclCollective_t *op)
+{
+    if (op->kind != pcclKindAllToAllV || op->send_bytes[0] == op->recv_bytes[0])
+        return MPI_SUCCESS;
+    return error_note(MPI_ERR_NOT_SAME,
+                      "this rank sends itself %zu bytes, and expects %zu",
+                      op->send_bytes[0], op->recv_bytes[0]);
+}
+
 /* Runs the operation in a group of one. */
 static void run_alone(const pcclCollective_t *op, size_t element_size)
 {
@@ -278,6 +289,8 @@ static int next_operation(struct coll *coll)
             op_address(coll);
             return COLL_RUN;
         }
+        int result = alone_disagrees(&coll->op);
+        if (result != MPI_SUCCESS) return result;
         run_alone(&coll->op, pccl_size(coll->op.datatype));
         coll->round++;
     }

@@ -467,6 +467,27 @@ static void test_empty(void)
     OK(MPI_Barrier(MPI_COMM_SELF));
 }
 
+/* A rank that sends itself more than it expects of itself gets an error, also
+ * where there is nobody else, and its buffer stays. */
+static void test_odd_with_itself(void)
+{
+    int out[64], in[64], none = 0, few = 4, many = 64;
+    MPI_Comm alone;
+    if (conform_is_mpich()) return; /* its error is fatal to the request */
+    for (int i = 0; i < 64; i++) out[i] = 1, in[i] = 7;
+    OK(MPI_Comm_dup(MPI_COMM_SELF, &alone));
+    OK(MPI_Comm_set_errhandler(alone, MPI_ERRORS_RETURN));
+    FAILS(MPI_ERR_NOT_SAME, MPI_Alltoallv(out, &many, &none, MPI_INT, in, &few,
+                                          &none, MPI_INT, alone));
+    FAILS(MPI_ERR_NOT_SAME, MPI_Alltoallv(out, &few, &none, MPI_INT, in, &many,
+                                          &none, MPI_INT, alone));
+    for (int i = 0; i < 64; i++) CHECK(in[i] == 7);
+    OK(MPI_Alltoallv(out, &few, &none, MPI_INT, in, &few, &none, MPI_INT,
+                     alone));
+    for (int i = 0; i < 64; i++) CHECK(in[i] == (i < few ? 1 : 7));
+    OK(MPI_Comm_free(&alone));
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -484,5 +505,6 @@ int main(int argc, char **argv)
     test_derived();
     test_rounding();
     test_empty();
+    test_odd_with_itself();
     return conform_end();
 }
