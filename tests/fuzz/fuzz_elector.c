@@ -143,7 +143,8 @@ void elect_http_close(struct elect_http *h)
 
 static const char head[] = "\"header\":{\"a\":\"1\"}";
 
-/* What is right for the question, with a lease and a time of the input's. */
+/* An answer that is right for the question, with a lease and a time of the
+ * input's. */
 static int answer_right(const char *url, char *text, size_t room)
 {
     const char *lease = fuzz_u8(&u.in) < 220 ? "77" : "5";

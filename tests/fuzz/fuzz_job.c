@@ -325,7 +325,7 @@ static void asked(struct job *job, struct fuzz_input *in)
     }
 }
 
-/* What is at the other ends of our input and output. */
+/* The other ends of our input and output. */
 static struct {
     int in;     /* -1: it is closed */
     int out[2]; /* likewise */

@@ -10,7 +10,13 @@ struct pcclComm_t {
     int nothing;
 };
 
-enum { OPS_MAX = 128, SCOPE_MAX = 64, CHANGES = 8, HANGS = 100000 };
+enum {
+    OPS_MAX = 128,
+    SCOPE_MAX = 64,
+    CHANGES = 8,
+    HANGS = 100000,
+    EXCHANGE_MAX = 4 << 20, /* bytes that an all-to-all brings */
+};
 
 struct flight {
     bool used;
@@ -172,6 +178,16 @@ static void change(const pcclCollective_t *op, size_t size, uint32_t next,
     }
 }
 
+/* Whoever announces so much has to send it; here it would cost a word. */
+static bool is_too_large(const pcclCollective_t *op, uint32_t count)
+{
+    size_t size = 0;
+    if (op->kind != pcclKindAllToAllV) return false;
+    for (uint32_t i = 0; i < count && size <= EXCHANGE_MAX; i++)
+        size += op->recv_bytes[i];
+    return size > EXCHANGE_MAX;
+}
+
 static pcclResult_t result_of(const pcclCollective_t *op, uint8_t how)
 {
     switch (how % 16) {
@@ -216,8 +232,11 @@ static void run_op(const pcclCollective_t *op, struct flight *f)
         (op->root < 0 || (uint32_t)op->root >= count))
         f->result = pcclInvalidArgument;
     if (f->result == pcclInvalidArgument && rank == SCOPE_MAX) return;
-    size_t size =
-        f->result == pcclInvalidArgument ? 0 : fill(op, ids, count, rank);
+    bool too_large = is_too_large(op, count);
+    if (too_large && f->result == pcclSuccess) f->result = pcclInternalError;
+    size_t size = f->result == pcclInvalidArgument || too_large
+                      ? 0
+                      : fill(op, ids, count, rank);
     change(op, size, (rank + 1) % count, &in);
     f->received = r.arg & 128 ? size : 0;
     if (f->result == pcclRankConnectionLost && all) report();

@@ -120,7 +120,7 @@ uint32_t client_link(const struct universe *u, const struct client *c)
 
 /* ------------------------------------------------------------------- input */
 
-/* What is no frame comes from the other end of a relayed pair. */
+/* Bytes that are no frame come from the other end of a relayed pair. */
 static void take(struct client *c)
 {
     static struct wire_store store;
