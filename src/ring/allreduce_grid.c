@@ -35,11 +35,6 @@ enum kind {
 
 /* --------------------------------------------------------------- the plan */
 
-static uint32_t columns(const struct plan *p)
-{
-    return p->r.world / p->grid.rows;
-}
-
 static uint32_t band_pieces(const struct plan *p)
 {
     return p->grid.rows * p->segments;
@@ -47,7 +42,7 @@ static uint32_t band_pieces(const struct plan *p)
 
 static bool has_band(const struct plan *p, const struct grid_node *node)
 {
-    return node->column < columns(p);
+    return node->column < plan_grid_columns(p);
 }
 
 /* The first piece of a band, and of one of its chunks. */
@@ -63,25 +58,10 @@ static uint32_t chunk_first(const struct plan *p, uint32_t column, uint32_t row)
 
 static void shape(struct plan *p)
 {
-    grid_find(p->r.world, plan_position(p, p->r.rank), &p->grid);
-    p->chunks = p->grid.rows * columns(p);
+    plan_grid_find(p, p->r.rank, &p->grid);
+    p->chunks = p->grid.rows * plan_grid_columns(p);
     plan_choose_segment(p, PLAN_SEGMENT_MIN, plan_chunk_size(p, 0));
     p->done = DONE_GRID;
-}
-
-static uint32_t partners(const struct plan *p)
-{
-    return grid_partners(&p->grid);
-}
-
-static uint32_t partner(const struct plan *p, uint32_t i)
-{
-    return plan_at(p, grid_partner(&p->grid, i));
-}
-
-static void find(const struct plan *p, uint32_t rank, struct grid_node *node)
-{
-    grid_find(p->r.world, plan_position(p, rank), node);
 }
 
 /* The transfers from one member to another: parts or sums, and then results. */
@@ -118,14 +98,14 @@ static enum kind transfer(const struct plan *p, const struct grid_node *from,
 static uint32_t sends(const struct plan *p, uint32_t to)
 {
     struct grid_node other;
-    find(p, to, &other);
+    plan_grid_find(p, to, &other);
     return transfers(p, &p->grid, &other);
 }
 
 static uint32_t recvs(const struct plan *p, uint32_t from)
 {
     struct grid_node other;
-    find(p, from, &other);
+    plan_grid_find(p, from, &other);
     return transfers(p, &other, &p->grid);
 }
 
@@ -134,7 +114,7 @@ static void send(const struct plan *p, uint32_t to, uint32_t k,
 {
     struct grid_node other;
     uint32_t piece;
-    find(p, to, &other);
+    plan_grid_find(p, to, &other);
     enum kind kind = transfer(p, &p->grid, &other, k, &piece);
     if (kind == KIND_WORD) return;
     pieces_place(p, piece, x);
@@ -149,7 +129,7 @@ static void recv(const struct plan *p, uint32_t from, uint32_t k,
 {
     struct grid_node other;
     uint32_t piece;
-    find(p, from, &other);
+    plan_grid_find(p, from, &other);
     if (transfer(p, &other, &p->grid, k, &piece) == KIND_WORD) return;
     pieces_place(p, piece, x);
 }
@@ -243,7 +223,7 @@ static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
     const struct plan *p = &op->plan;
     struct grid_node from;
     uint32_t piece;
-    find(p, ep->rank, &from);
+    plan_grid_find(p, ep->rank, &from);
     enum kind kind = transfer(p, &from, &p->grid, k, &piece);
     if (kind == KIND_PART)
         return part_slot(op, from.column,
@@ -310,7 +290,7 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
     uint32_t piece;
     (void)x;
     (void)body;
-    find(p, ep->rank, &from);
+    plan_grid_find(p, ep->rank, &from);
     enum kind kind = transfer(p, &from, &p->grid, k, &piece);
     uint32_t in_band = piece - band_first(p, p->grid.column);
     if (kind == KIND_PART && --s->parts[in_band] == 0) {
@@ -343,8 +323,8 @@ const struct algorithm allreduce_grid = {
     .whole_bodies = true,
     .tells_launch = true,
     .shape = shape,
-    .partners = partners,
-    .partner = partner,
+    .partners = plan_grid_partners,
+    .partner = plan_grid_partner,
     .sends = sends,
     .recvs = recvs,
     .send = send,

@@ -18,45 +18,25 @@ struct broadcast_grid_state {
 
 /* --------------------------------------------------------------- the plan */
 
-static void find(const struct plan *p, uint32_t rank, struct grid_node *node)
-{
-    grid_find(p->r.world, plan_position(p, rank), node);
-}
-
-static uint32_t columns(const struct plan *p)
-{
-    return p->r.world / p->grid.rows;
-}
-
 /* Returns whether the member owns a band, and its number. */
 static bool band_of(const struct plan *p, const struct grid_node *node,
                     uint32_t *band)
 {
     struct grid_node root;
-    find(p, p->r.root, &root);
+    plan_grid_find(p, p->r.root, &root);
     *band = node->column - (root.column < node->column);
-    return node->column < columns(p) && node->column != root.column;
+    return node->column < plan_grid_columns(p) && node->column != root.column;
 }
 
 static void shape(struct plan *p)
 {
     struct grid_node root;
-    grid_find(p->r.world, plan_position(p, p->r.rank), &p->grid);
-    find(p, p->r.root, &root);
-    p->chunks = columns(p) - (root.column < columns(p));
+    plan_grid_find(p, p->r.rank, &p->grid);
+    plan_grid_find(p, p->r.root, &root);
+    p->chunks = plan_grid_columns(p) - (root.column < plan_grid_columns(p));
     uint64_t size = plan_vector_size(p);
     plan_choose_segment(p, plan_segment_of(p, size), plan_chunk_size(p, 0));
     p->done = DONE_GRID;
-}
-
-static uint32_t partners(const struct plan *p)
-{
-    return grid_partners(&p->grid);
-}
-
-static uint32_t partner(const struct plan *p, uint32_t i)
-{
-    return plan_at(p, grid_partner(&p->grid, i));
 }
 
 /* Returns whether the one member sends a band to the other one, and which. */
@@ -64,7 +44,7 @@ static bool carries(const struct plan *p, const struct grid_node *from,
                     const struct grid_node *to, uint32_t *band)
 {
     struct grid_node root;
-    find(p, p->r.root, &root);
+    plan_grid_find(p, p->r.root, &root);
     bool row = from->row == to->row;
     if (to->position == root.position) return false;
     if (from->position == root.position) return row && band_of(p, to, band);
@@ -84,14 +64,14 @@ static uint32_t transfers(const struct plan *p, const struct grid_node *from,
 static uint32_t sends(const struct plan *p, uint32_t to)
 {
     struct grid_node other;
-    find(p, to, &other);
+    plan_grid_find(p, to, &other);
     return transfers(p, &p->grid, &other);
 }
 
 static uint32_t recvs(const struct plan *p, uint32_t from)
 {
     struct grid_node other;
-    find(p, from, &other);
+    plan_grid_find(p, from, &other);
     return transfers(p, &other, &p->grid);
 }
 
@@ -100,7 +80,7 @@ static void send(const struct plan *p, uint32_t to, uint32_t k,
 {
     struct grid_node other;
     uint32_t band;
-    find(p, to, &other);
+    plan_grid_find(p, to, &other);
     if (!carries(p, &p->grid, &other, &band)) return;
     plan_chunk_cut(p, band, k, x);
     x->space = SPACE_RECV;
@@ -112,7 +92,7 @@ static void recv(const struct plan *p, uint32_t from, uint32_t k,
 {
     struct grid_node other;
     uint32_t band;
-    find(p, from, &other);
+    plan_grid_find(p, from, &other);
     if (carries(p, &other, &p->grid, &band)) plan_chunk_cut(p, band, k, x);
 }
 
@@ -158,7 +138,7 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
     uint32_t band, own;
     (void)x;
     (void)body;
-    find(p, ep->rank, &from);
+    plan_grid_find(p, ep->rank, &from);
     if (!carries(p, &from, &p->grid, &band)) return;
     if (!band_of(p, &p->grid, &own) || own != band) return;
     op_bit_set(s->received, k);
@@ -172,8 +152,8 @@ const struct algorithm broadcast_grid = {
     .unfit = unfit,
     .tells_launch = true,
     .shape = shape,
-    .partners = partners,
-    .partner = partner,
+    .partners = plan_grid_partners,
+    .partner = plan_grid_partner,
     .sends = sends,
     .recvs = recvs,
     .send = send,

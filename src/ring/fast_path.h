@@ -16,7 +16,7 @@
 #include "plan.h"
 
 enum {
-    FAST_PARTNERS_MAX = 31,
+    FAST_PARTNERS_MAX = HOST_MESH_MAX - 1,
     FAST_SPOKES_MAX = 63, /* of a root; a bit of `written` each */
     /* Bytes for one member, where two members are all: beyond, an operation
      * reads while the other one writes. */

@@ -60,6 +60,21 @@ void plan_chunk_cut(const struct plan *p, uint32_t chunk, uint32_t g,
              g, x);
 }
 
+uint32_t plan_block_transfers(uint64_t size)
+{
+    if (size == 0) return 1;
+    return (uint32_t)((size + PLAN_SEGMENT_MAX - 1) / PLAN_SEGMENT_MAX);
+}
+
+void plan_block_cut(const size_t *bytes, const size_t *displs, uint32_t rank,
+                    uint32_t k, struct plan_xfer *x)
+{
+    uint64_t begin = (uint64_t)k * PLAN_SEGMENT_MAX;
+    uint64_t left = bytes[rank] - begin;
+    x->offset = displs[rank] + begin;
+    x->size = (uint32_t)(left < PLAN_SEGMENT_MAX ? left : PLAN_SEGMENT_MAX);
+}
+
 /* Segments are small enough to overlap transfer and reduction, and large enough
  * to make a frame header cheap. Between hosts each of many connections needs
  * one segment under way and a next one to follow. */
@@ -113,4 +128,26 @@ uint32_t plan_one_transfer(const struct plan *p, uint32_t rank)
     (void)p;
     (void)rank;
     return 1;
+}
+
+/* ------------------------------------------------------------------- grids */
+
+void plan_grid_find(const struct plan *p, uint32_t rank, struct grid_node *node)
+{
+    grid_find(p->r.world, plan_position(p, rank), node);
+}
+
+uint32_t plan_grid_columns(const struct plan *p)
+{
+    return p->r.world / p->grid.rows;
+}
+
+uint32_t plan_grid_partners(const struct plan *p)
+{
+    return grid_partners(&p->grid);
+}
+
+uint32_t plan_grid_partner(const struct plan *p, uint32_t i)
+{
+    return plan_at(p, grid_partner(&p->grid, i));
 }

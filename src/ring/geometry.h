@@ -17,12 +17,16 @@ uint32_t plan_position(const struct plan *p, uint32_t rank);
 uint64_t plan_chunk_size(const struct plan *p, uint32_t chunk); /* bytes */
 /* Byte of the vector that is the first of the result here. */
 uint64_t plan_result_first(const struct plan *p);
-/* Segment g of a span of `size` bytes that starts at `first`; of a chunk;
- * segment k of the block of a pair. */
+/* Segment g of a span of `size` bytes that starts at `first`; of a chunk. */
 void plan_cut(const struct plan *p, uint64_t first, uint64_t size, uint32_t g,
               struct plan_xfer *x);
 void plan_chunk_cut(const struct plan *p, uint32_t chunk, uint32_t g,
                     struct plan_xfer *x);
+/* Transfers of the block of a pair of an all-to-all, at least one, so that
+ * every pair agrees before any is complete (rule D2e); and the k-th of them. */
+uint32_t plan_block_transfers(uint64_t size);
+void plan_block_cut(const size_t *bytes, const size_t *displs, uint32_t rank,
+                    uint32_t k, struct plan_xfer *x);
 /* Number of segments of that many bytes for spans of `size`, in whole
  * elements. */
 void plan_choose_segment(struct plan *p, uint64_t segment, uint64_t size);
@@ -36,6 +40,14 @@ uint32_t plan_all_partner(const struct plan *p, uint32_t i);
 void plan_shape_root(struct plan *p);
 uint32_t plan_root_partners(const struct plan *p);
 uint32_t plan_root_partner(const struct plan *p, uint32_t i);
+/* One, whatever the pair. */
 uint32_t plan_one_transfer(const struct plan *p, uint32_t rank);
+/* The grid of positions (rule D20): a rank's place in it, the length of the
+ * shortest row, and the partners of this rank. */
+void plan_grid_find(const struct plan *p, uint32_t rank,
+                    struct grid_node *node);
+uint32_t plan_grid_columns(const struct plan *p);
+uint32_t plan_grid_partners(const struct plan *p);
+uint32_t plan_grid_partner(const struct plan *p, uint32_t i);
 
 #endif

@@ -18,8 +18,8 @@ enum {
     PLAN_SEGMENT_MIN = 64 * 1024,
     PLAN_SEGMENT_WAN_MIN = 16 * 1024, /* between hosts */
     PLAN_SEGMENT_MAX = 512 * 1024,    /* bytes of the largest transfer */
-    PLAN_CACHED = 16 * 1024 * 1024,  /* bytes of vectors that fit into caches */
-    PLAN_SINGLE_COPY_WORLD_MAX = 32, /* members of a host with regions */
+    PLAN_CACHED = 16 * 1024 * 1024, /* bytes of vectors that fit into caches */
+    PLAN_SINGLE_COPY_WORLD_MAX = HOST_MESH_MAX, /* members with regions */
 };
 
 enum plan_coll {

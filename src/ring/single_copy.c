@@ -26,6 +26,8 @@ void single_copy_install(struct engine *e)
     if (e->single_copy_on) region_offer(&e->links);
 }
 
+static_assert(PLAN_SINGLE_COPY_WORLD_MAX == 32, "a text below says so");
+
 const char *single_copy_unfit(const struct plan_request *r)
 {
     enum { WORLD_MIN = 3 }; /* two have a large queue, which is as fast */

@@ -30,18 +30,8 @@ struct small_grid_state {
 static void shape(struct plan *p)
 {
     const struct plan_request *r = &p->r;
-    grid_find(r->world, plan_position(p, r->rank), &p->grid);
+    plan_grid_find(p, r->rank, &p->grid);
     p->done = DONE_GRID;
-}
-
-static uint32_t partners(const struct plan *p)
-{
-    return grid_partners(&p->grid);
-}
-
-static uint32_t partner(const struct plan *p, uint32_t i)
-{
-    return plan_at(p, grid_partner(&p->grid, i));
 }
 
 static uint32_t sends(const struct plan *p, uint32_t to)
@@ -52,7 +42,7 @@ static uint32_t sends(const struct plan *p, uint32_t to)
 static uint32_t recvs(const struct plan *p, uint32_t from)
 {
     struct grid_node other;
-    grid_find(p->r.world, plan_position(p, from), &other);
+    plan_grid_find(p, from, &other);
     return grid_sends(&other, p->grid.position);
 }
 
@@ -265,8 +255,8 @@ const struct algorithm small_grid = {
     .defers = true,
     .awaits_all = true,
     .shape = shape,
-    .partners = partners,
-    .partner = partner,
+    .partners = plan_grid_partners,
+    .partner = plan_grid_partner,
     .sends = sends,
     .recvs = recvs,
     .send = send,

@@ -21,33 +21,18 @@ static bool gathers(const struct plan *p)
     return p->r.flow == FLOW_TO_ROOT;
 }
 
-/* At least one, so that every pair agrees before any is complete (D2e). */
-static uint32_t transfers(uint64_t size)
-{
-    if (size == 0) return 1;
-    return (uint32_t)((size + PLAN_SEGMENT_MAX - 1) / PLAN_SEGMENT_MAX);
-}
-
 static uint32_t sends(const struct plan *p, uint32_t to)
 {
-    if (plan_is_root(p)) return gathers(p) ? 1 : transfers(p->r.send_bytes[to]);
-    return gathers(p) ? transfers(p->r.send_bytes[to]) : 0;
+    if (plan_is_root(p))
+        return gathers(p) ? 1 : plan_block_transfers(p->r.send_bytes[to]);
+    return gathers(p) ? plan_block_transfers(p->r.send_bytes[to]) : 0;
 }
 
 static uint32_t recvs(const struct plan *p, uint32_t from)
 {
     if (plan_is_root(p))
-        return gathers(p) ? transfers(p->r.recv_bytes[from]) : 0;
-    return gathers(p) ? 1 : transfers(p->r.recv_bytes[from]);
-}
-
-static void cut(const size_t *bytes, const size_t *displs, uint32_t rank,
-                uint32_t k, struct plan_xfer *x)
-{
-    uint64_t begin = (uint64_t)k * PLAN_SEGMENT_MAX;
-    uint64_t left = bytes[rank] - begin;
-    x->offset = displs[rank] + begin;
-    x->size = (uint32_t)(left < PLAN_SEGMENT_MAX ? left : PLAN_SEGMENT_MAX);
+        return gathers(p) ? plan_block_transfers(p->r.recv_bytes[from]) : 0;
+    return gathers(p) ? 1 : plan_block_transfers(p->r.recv_bytes[from]);
 }
 
 static void send(const struct plan *p, uint32_t to, uint32_t k,
@@ -56,14 +41,14 @@ static void send(const struct plan *p, uint32_t to, uint32_t k,
     if (plan_is_root(p) && gathers(p))
         x->after = 0; /* the word: all blocks */
     else
-        cut(p->r.send_bytes, p->r.send_displs, to, k, x);
+        plan_block_cut(p->r.send_bytes, p->r.send_displs, to, k, x);
 }
 
 static void recv(const struct plan *p, uint32_t from, uint32_t k,
                  struct plan_xfer *x)
 {
     if (plan_is_root(p) || !gathers(p))
-        cut(p->r.recv_bytes, p->r.recv_displs, from, k, x);
+        plan_block_cut(p->r.recv_bytes, p->r.recv_displs, from, k, x);
 }
 
 static const char *unfit_flow(const struct plan_request *r, enum plan_flow flow)

@@ -738,7 +738,7 @@ input of medium vectors is not kept (D22)|ring/allreduce_grid.c|s/^    pieces_sa
 parts from the first member of the row on (D22)|ring/allreduce_grid.c|s/part_slot(op, (g->column + i) % g->size, k)/part_slot(op, i - (i <= g->column), k)/
 a segment sent before it is here (D24)|ring/broadcast_grid.c|s/if (p->r.rank != p->r.root) x->after = k;//
 launches are not told at once (D24)|ring/broadcast_grid.c|s/    .tells_launch = true,//
-the root owns a band (D24)|ring/broadcast_grid.c|s/ - (root.column < node->column);/;/; s/columns(p) \&\& node->column != root.column;/columns(p);/; s/ - (root.column < columns(p));/;/
+the root owns a band (D24)|ring/broadcast_grid.c|s/ - (root.column < node->column);/;/; s/columns(p) \&\& node->column != root.column;/columns(p);/; s/ - (root.column < plan_grid_columns(p));/;/
 segments are not passed on (D24)|ring/broadcast_grid.c|s/link_dirty(\&e->links, op->eps.i..link);/(void)e;/
 the next column's band (D24)|ring/broadcast_grid.c|s/from->column == to->column);/from->column == to->column + 1);/
 no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
