@@ -254,6 +254,22 @@ static size_t numbers(uint64_t *random, uint8_t *to, size_t count)
     return count;
 }
 
+/* Small sizes of an all-to-all: as many bytes go as come, most often. */
+static size_t make_pairs(uint64_t *random, uint8_t *to)
+{
+    size_t size = 1;
+    to[0] = 8;
+    for (uint8_t i = 0; i < to[0]; i++) {
+        uint8_t bytes = (uint8_t)tape_pick(random, 32);
+        bool odd = tape_pick(random, 16) == 0;
+        to[size++] = bytes;
+        to[size++] = odd;
+        to[size++] = bytes;
+        to[size++] = 0;
+    }
+    return size;
+}
+
 /* A launch of something small with one of few tags, more often than not. */
 static size_t make_launch(uint64_t *random, uint8_t *to)
 {
@@ -268,6 +284,8 @@ static size_t make_launch(uint64_t *random, uint8_t *to)
     if (tape_pick(random, 16) == 0) to[19] = (uint8_t)tape_pick(random, 16);
     memset(to + 21, 0, 8);
     to[29] = 0;
+    if (to[8] % COLL_COUNT == COLL_ALLTOALLV && tape_pick(random, 4) > 0)
+        return 30 + make_pairs(random, to + 30);
     if (tape_pick(random, 6) > 0) return size;
     uint8_t count = (uint8_t)(1 + tape_pick(random, 3));
     to[29] = count;

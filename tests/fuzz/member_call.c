@@ -60,18 +60,34 @@ static uint32_t read_scope(const struct member *u, struct member_op *o,
     return count;
 }
 
-static bool read_pairs(struct member_op *o, uint32_t world,
-                       struct fuzz_input *in)
+static uint32_t own_rank(const struct member *u, const struct op_request *q)
+{
+    for (uint32_t i = 0; i < q->member_count; i++)
+        if (q->members[i] == u->s->id) return i;
+    return u->s->notified.rank;
+}
+
+/* With a root, data go one way, and only between it and the others. */
+static bool flows(const struct plan_request *p, uint32_t from, uint32_t to)
+{
+    if (p->flow == FLOW_ALL) return true;
+    return (p->flow == FLOW_TO_ROOT ? to : from) == p->root;
+}
+
+static void read_pairs(const struct member *u, struct member_op *o,
+                       uint32_t world, struct fuzz_input *in)
 {
     struct plan_request *p = &o->request.plan;
+    uint32_t self = own_rank(u, &o->request);
     uint32_t count = fuzz_u8(in);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t send = fuzz_u16(in);
         uint64_t recv = fuzz_u16(in);
         if (i >= world) continue;
-        o->arrays[0][i] = (size_t)send;
-        o->arrays[2][i] = (size_t)recv;
+        o->arrays[0][i] = flows(p, self, i) ? (size_t)send : 0;
+        o->arrays[2][i] = flows(p, i, self) ? (size_t)recv : 0;
     }
+    o->send_size = o->recv_size = 0;
     for (uint32_t i = 0; i < world; i++) {
         o->arrays[1][i] = o->send_size;
         o->arrays[3][i] = o->recv_size;
@@ -82,7 +98,6 @@ static bool read_pairs(struct member_op *o, uint32_t world,
     p->send_displs = o->arrays[1];
     p->recv_bytes = o->arrays[2];
     p->recv_displs = o->arrays[3];
-    return true;
 }
 
 /* False: the API refuses such a call. */
@@ -93,7 +108,8 @@ static bool read_request(const struct member *u, struct member_op *o,
     struct op_request *q = &o->request;
     *q = (struct op_request){.tag = o->tag = fuzz_u64(&in)};
     q->plan.coll = (enum plan_coll)fuzz_below(&in, COLL_COUNT);
-    q->dtype = (enum dtype)fuzz_below(&in, DTYPE_COUNT);
+    uint8_t type = fuzz_u8(&in); /* of an all-to-all: its flow */
+    q->dtype = (enum dtype)(type % DTYPE_COUNT);
     q->redop = (enum redop)fuzz_below(&in, REDOP_COUNT);
     uint32_t quant = fuzz_below(&in, 3);
     enum dtype code = (enum dtype)fuzz_below(&in, DTYPE_COUNT);
@@ -112,8 +128,8 @@ static bool read_request(const struct member *u, struct member_op *o,
     if (q->plan.coll == COLL_ALLGATHER) o->recv_size *= world;
     if (q->plan.coll == COLL_ALLTOALLV) {
         q->plan.count = 0;
-        o->send_size = o->recv_size = 0;
-        if (!read_pairs(o, world, &in)) return false;
+        q->plan.flow = (enum plan_flow)(type % FLOW_COUNT);
+        read_pairs(u, o, world, &in);
     }
     if (o->recv_size > MEMBER_BUFFER_MAX || o->send_size > MEMBER_BUFFER_MAX)
         return false;
@@ -131,9 +147,7 @@ static void give_buffers(const struct member *u, struct member_op *o,
     o->recv = member_buffer(o->recv_size);
     q->sendbuf = o->send + MEMBER_GUARD;
     q->recvbuf = o->recv + MEMBER_GUARD;
-    uint32_t self = u->s->notified.rank;
-    for (uint32_t i = 0; i < q->member_count; i++)
-        if (q->members[i] == u->s->id) self = i;
+    uint32_t self = own_rank(u, q);
     if (q->plan.coll == COLL_BROADCAST) in_place |= q->plan.root == self;
     if (!in_place || q->plan.coll > COLL_ALLGATHER) return;
     size_t own = q->plan.coll == COLL_ALLGATHER ? self * o->send_size : 0;

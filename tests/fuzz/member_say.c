@@ -266,6 +266,39 @@ static void say_endpoint(struct member *u, uint32_t i, uint8_t odd,
     }
 }
 
+/* READY to the witness of a gather (D23c); blocks, words, DONE. */
+static void say_spoke(struct member *u, uint32_t i, uint8_t odd,
+                      struct fuzz_input *in)
+{
+    const struct engine *e = u->s->engine;
+    const struct fast_path *q = &e->fast;
+    const struct fast_endpoint *ep = &q->star.eps[i];
+    bool gather = q->r->plan.flow == FLOW_TO_ROOT;
+    bool root = q->star.root == e->rank;
+    struct frame f = q->frame;
+    f.digest = ep->rx_digest;
+    if (gather && !root && e->rank == (e->order ? e->order[0] : 0)) {
+        f.type = FRAME_READY;
+        say_one(u, ep->number, f, odd == 16 ? 9 : 0, in);
+    }
+    bool done = !gather && (root || q->holds);
+    f.type = done ? FRAME_DONE : FRAME_DATA;
+    f.index = done;
+    f.size = done ? 0 : ep->recvs;
+    if (!gather && !done) f.flags = FLAG_CONFIRM;
+    if (done && odd == 17) f.flags = FLAG_CLEAN;
+    say_one(u, ep->number, f, odd, in);
+}
+
+static void say_partner(struct member *u, uint32_t i, uint8_t odd,
+                        struct fuzz_input *in)
+{
+    if (u->s->engine->fast.spoked)
+        say_spoke(u, i, odd, in);
+    else
+        say_endpoint(u, i, odd, in);
+}
+
 /* Of all: until the operation needs no more, first what goes up a tree. */
 void member_say_fast(struct member *u, const struct tape_record *r)
 {
@@ -273,13 +306,15 @@ void member_say_fast(struct member *u, const struct tape_record *r)
     uint8_t odd = fuzz_u8(&in);
     if (!u->fast) return;
     const struct fast_path *q = &u->s->engine->fast;
+    const struct fast_endpoint *eps = q->spoked ? q->star.eps : q->eps;
+    uint32_t count = q->spoked ? q->star.count : q->ep_count;
     if (r->arg < 128) {
-        if (q->ep_count > 0) say_endpoint(u, r->arg % q->ep_count, odd, &in);
+        if (count > 0) say_partner(u, r->arg % count, odd, &in);
         return;
     }
     for (int round = 0; u->fast && round < 2; round++) {
-        for (uint32_t i = 0; i < q->ep_count; i++)
-            if (!q->eps[i].body) say_endpoint(u, i, odd, &in);
+        for (uint32_t i = 0; i < count; i++)
+            if (!eps[i].body) say_partner(u, i, odd, &in);
         member_poll(u);
     }
 }

@@ -224,7 +224,8 @@ static void put_launch(struct tape *t, uint8_t kind, const struct op_request *r)
     const struct session *s = t->s;
     word(&w, r->tag, 8);
     word(&w, r->plan.coll, 1);
-    word(&w, r->dtype, 1);
+    bool flows = r->plan.coll == COLL_ALLTOALLV;
+    word(&w, flows ? (uint64_t)r->plan.flow : (uint64_t)r->dtype, 1);
     word(&w, r->redop, 1);
     word(&w, r->quant.algorithm, 1);
     word(&w, r->quant.code, 1);
