@@ -102,12 +102,11 @@ enum wire_status sim_next_message(struct net_pipe *rx, struct wire_msg *msg)
 {
     static struct wire_store store;
     size_t used = 0;
+    if (rx->count == 0) return WIRE_MORE; /* nor is there any memory */
     enum wire_status status =
         wire_decode(rx->bytes + rx->first, rx->count, &store, msg, &used);
-    if (status == WIRE_OK) {
-        rx->first += used;
-        rx->count -= used;
-    }
+    rx->first += used;
+    rx->count -= used;
     return status;
 }
 
