@@ -120,6 +120,7 @@ int PMPI_Cart_create(MPI_Comm handle, int dims, const int sizes[],
     if (result != MPI_SUCCESS) return error_raise_noted(comm, result, __func__);
     struct comm *grid = comm_find(*out);
     if (!grid) return MPI_SUCCESS;
+    split_lacks(grid, total);
     grid->cart = cart_new(dims, sizes, periods);
     return grid->cart ? MPI_SUCCESS : RAISE_NO_MEMORY(comm);
 }
@@ -263,7 +264,9 @@ int PMPI_Cart_sub(MPI_Comm handle, const int remain[], MPI_Comm *out)
         cart_release(slice);
         return error_raise_noted(comm, result, __func__);
     }
-    comm_find(*out)->cart = slice;
+    struct comm *made = comm_find(*out);
+    split_lacks(made, cells(slice->dims, slice->sizes));
+    made->cart = slice;
     return MPI_SUCCESS;
 }
 

@@ -129,6 +129,12 @@ int split_run(struct comm *parent, int color, int key, MPI_Comm *out)
     return error;
 }
 
+void split_lacks(struct comm *made, int members)
+{
+    int there = comm_members(made)->size;
+    if (there < members) atomic_store(&made->lost, (unsigned)(members - there));
+}
+
 MPI_PUBLIC(Comm_split);
 int PMPI_Comm_split(MPI_Comm handle, int color, int key, MPI_Comm *out)
 {

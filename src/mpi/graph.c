@@ -45,17 +45,19 @@ static int *numbers_copy(const int *from, int count)
 }
 
 /* Makes the communicator of the first `nodes` ranks with the graph, which it
- * takes over. */
+ * takes over. One of them may be lost meanwhile. */
 static int graph_publish(struct comm *comm, struct graph *graph, int nodes,
                          MPI_Comm *out, const char *function)
 {
     int rank = comm_members(comm)->rank;
     int result = split_run(comm, rank < nodes ? 0 : MPI_UNDEFINED, rank, out);
     struct comm *made = result == MPI_SUCCESS ? comm_find(*out) : NULL;
-    if (made)
+    if (made) {
+        split_lacks(made, nodes);
         made->graph = graph;
-    else
+    } else {
         graph_release(graph);
+    }
     return result == MPI_SUCCESS ? result
                                  : error_raise_noted(comm, result, function);
 }
@@ -288,6 +290,7 @@ int PMPI_Dist_graph_create_adjacent(MPI_Comm handle, int in,
 enum { EDGE_SOURCE, EDGE_DEST, EDGE_WEIGHT, EDGE_FIELDS };
 
 struct edges {
+    int size;  /* of the communicator when the call began */
     int count; /* number of edges given here */
     const int *nodes, *degrees, *dests, *weights;
     int n; /* entries of nodes and degrees */
@@ -348,42 +351,58 @@ static bool edges_can_be(const struct group *members, const int *data,
     return true;
 }
 
+static bool is_whole(const struct comm *comm, const struct edges *edges)
+{
+    return comm_members(comm)->size == edges->size;
+}
+
+/* First how many go to each, then the edges. table: five numbers of each
+ * member, zeros; out: room for the own edges. Calls inside raise errors, and -1
+ * means that another rank's numbers cannot be. */
+static int edges_swap(struct comm *comm, const struct edges *edges,
+                      bool to_source, int *table, int *out, int **data,
+                      int *count)
+{
+    int size = edges->size;
+    MPI_Comm handle = comm->object.handle;
+    int *sends = table, *starts = table + size, *at = table + 2 * size;
+    int *recvs = table + 3 * size, *places = table + 4 * size;
+    edges_spread(edges, to_source, sends, NULL, NULL);
+    (void)offsets(sends, starts, size);
+    memcpy(at, starts, (size_t)size * sizeof *at);
+    edges_spread(edges, to_source, NULL, at, out);
+    int result = PMPI_Alltoall(sends, 1, MPI_INT, recvs, 1, MPI_INT, handle);
+    if (result != MPI_SUCCESS || !is_whole(comm, edges)) return result;
+    if (!counts_can_be(recvs, size)) return -1;
+    int total = offsets(recvs, places, size);
+    *data = malloc(((size_t)total + 1) * sizeof **data);
+    if (!*data) return RAISE_NO_MEMORY(comm);
+    result = PMPI_Alltoallv(out, sends, starts, MPI_INT, *data, recvs, places,
+                            MPI_INT, handle);
+    if (result != MPI_SUCCESS || !is_whole(comm, edges)) return result;
+    *count = total / EDGE_FIELDS;
+    bool good = edges_can_be(comm_members(comm), *data, *count, to_source);
+    return good ? MPI_SUCCESS : -1;
+}
+
 /* Sends every edge to its source or its destination. *data gets the received
  * edges, ordered by the rank that gave them and by its order, so that both ends
- * of parallel edges have the same order. The caller frees *data. Calls inside
- * raise errors. */
+ * of parallel edges have the same order. The caller frees *data. When a member
+ * is lost, in shrink mode, ranks are others: no edges come. */
 static int edges_exchange(struct comm *comm, const struct edges *edges,
                           bool to_source, int **data, int *count)
 {
-    int size = comm_members(comm)->size;
-    MPI_Comm handle = comm->object.handle;
-    int *table = calloc(5 * (size_t)size, sizeof *table);
-    int *out = malloc(((size_t)edges->count * EDGE_FIELDS + 1) * sizeof *out);
-    int result = table && out ? MPI_SUCCESS : RAISE_NO_MEMORY(comm);
     *data = NULL;
-    if (result == MPI_SUCCESS) {
-        int *sends = table, *starts = table + size, *at = table + 2 * size;
-        int *recvs = table + 3 * size, *places = table + 4 * size;
-        edges_spread(edges, to_source, sends, NULL, NULL);
-        (void)offsets(sends, starts, size);
-        memcpy(at, starts, (size_t)size * sizeof *at);
-        edges_spread(edges, to_source, NULL, at, out);
-        result = PMPI_Alltoall(sends, 1, MPI_INT, recvs, 1, MPI_INT, handle);
-        bool good = result != MPI_SUCCESS || counts_can_be(recvs, size);
-        int total = good ? offsets(recvs, places, size) : 0;
-        *count = total / EDGE_FIELDS;
-        if (result == MPI_SUCCESS && good) {
-            *data = malloc(((size_t)total + 1) * sizeof **data);
-            result = *data ? PMPI_Alltoallv(out, sends, starts, MPI_INT, *data,
-                                            recvs, places, MPI_INT, handle)
-                           : RAISE_NO_MEMORY(comm);
-            good = result != MPI_SUCCESS ||
-                   edges_can_be(comm_members(comm), *data, *count, to_source);
-        }
-        if (!good)
-            result = RAISE(comm, MPI_ERR_OTHER,
-                           "another rank gives edges that cannot be");
-    }
+    *count = 0;
+    if (!is_whole(comm, edges)) return MPI_SUCCESS;
+    int *table = calloc(5 * (size_t)edges->size, sizeof *table);
+    int *out = malloc(((size_t)edges->count * EDGE_FIELDS + 1) * sizeof *out);
+    int result = table && out ? edges_swap(comm, edges, to_source, table, out,
+                                           data, count)
+                              : RAISE_NO_MEMORY(comm);
+    if (result == -1)
+        result = RAISE(comm, MPI_ERR_OTHER,
+                       "another rank gives edges that cannot be");
     free(table);
     free(out);
     return result;
@@ -432,8 +451,11 @@ int PMPI_Dist_graph_create(MPI_Comm handle, int n, const int nodes[],
     if (result != MPI_SUCCESS) return result;
     if (!out || n < 0 || (n > 0 && (!nodes || !degrees)))
         return RAISE_ARG(comm, "negative count or null pointer");
-    struct edges edges = {
-        .nodes = nodes, .degrees = degrees, .dests = dests, .n = n};
+    struct edges edges = {.size = comm_members(comm)->size,
+                          .nodes = nodes,
+                          .degrees = degrees,
+                          .dests = dests,
+                          .n = n};
     for (int i = 0; i < n; i++) {
         if (degrees[i] < 0) return RAISE_ARG(comm, "a negative degree");
         edges.count += degrees[i];
@@ -455,7 +477,7 @@ int PMPI_Dist_graph_create(MPI_Comm handle, int n, const int nodes[],
         graph_release(graph);
         return result;
     }
-    return graph_publish(comm, graph, comm_members(comm)->size, out, __func__);
+    return graph_publish(comm, graph, edges.size, out, __func__);
 }
 
 MPI_PUBLIC(Dist_graph_neighbors_count);

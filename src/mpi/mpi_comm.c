@@ -340,6 +340,7 @@ static struct comm *comm_copy(struct comm *parent, uint32_t context)
     if (!copy) return NULL;
     copy->follows_world = parent->follows_world;
     copy->local = parent->local;
+    atomic_store(&copy->lost, atomic_load(&parent->lost));
     if (parent->remote) {
         copy->remote = parent->remote;
         copy->both = parent->both;

@@ -7,6 +7,9 @@
  *   survive fold MODE       the victim dies in its operator, in mid-collective
  *   survive scan MODE       likewise, between the operations of a scan
  *   survive gather          the first to notice is an in-place all-gather
+ *   survive topology KIND   the victim dies before its topology is made: it has
+ *                           lost a member, as if that had died afterwards; KIND
+ *                           copy: it dies before it is copied
  *
  * The last but one rank is the victim. */
 #include "conform.h"
@@ -203,6 +206,60 @@ static int fatal(void)
     return EXIT_SUCCESS; /* not expected by the test */
 }
 
+/* On a ring of all. */
+static void make_topology(const char *kind, MPI_Comm *out)
+{
+    const MPI_Comm world = MPI_COMM_WORLD;
+    int one = 1, next = (rank + 1) % size, last = (rank + size - 1) % size;
+    int *index = malloc((size_t)size * sizeof *index);
+    int *edges = malloc((size_t)size * sizeof *edges);
+    for (int i = 0; i < size; i++) {
+        index[i] = i + 1;
+        edges[i] = (i + 1) % size;
+    }
+    if (strcmp(kind, "whole") == 0)
+        OK(MPI_Graph_create(world, size, index, edges, 0, out));
+    else if (strcmp(kind, "near") == 0)
+        OK(MPI_Dist_graph_create_adjacent(world, 1, &last, MPI_UNWEIGHTED, 1,
+                                          &next, MPI_UNWEIGHTED, MPI_INFO_NULL,
+                                          0, out));
+    else if (strcmp(kind, "edges") == 0)
+        OK(MPI_Dist_graph_create(world, 1, &rank, &one, &next, MPI_UNWEIGHTED,
+                                 MPI_INFO_NULL, 0, out));
+    else
+        OK(MPI_Cart_create(world, 1, &size, &one, 0, out));
+    free(index);
+    free(edges);
+}
+
+static int topology(const char *kind)
+{
+    MPI_Comm made = MPI_COMM_NULL, copy;
+    int *all = malloc((size_t)first_size * 2 * sizeof *all), sum = 0, left;
+    int copies = strcmp(kind, "copy") == 0;
+    if (copies) make_topology(kind, &made);
+    maybe_die(DEATH);
+    if (copies) {
+        OK(MPI_Allreduce(&first_rank, &sum, 1, MPI_INT, MPI_SUM, made));
+        OK(MPI_Comm_dup(made, &copy));
+        OK(MPI_Comm_free(&made));
+        made = copy;
+    } else {
+        make_topology(kind, &made);
+    }
+    OK(MPI_Comm_size(made, &left));
+    CHECK(left == first_size - 1);
+    MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+    CHECK(MPI_Neighbor_allgather(&rank, 1, MPI_INT, all, 1, MPI_INT, made) ==
+          (MPIX_ERR_PROC_FAILED));
+    OK(MPI_Allreduce(&first_rank, &sum, 1, MPI_INT, MPI_SUM, made));
+    look();
+    CHECK(sum == expected_sum());
+    OK(MPI_Comm_free(&made));
+    free(all);
+    return conform_end();
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -217,5 +274,6 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "scan") == 0)
         return scan(strcmp(argv[2], "shrink") == 0);
     if (argc > 1 && strcmp(argv[1], "gather") == 0) return gather();
+    if (argc > 2 && strcmp(argv[1], "topology") == 0) return topology(argv[2]);
     return fatal();
 }
