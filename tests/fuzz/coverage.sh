@@ -87,8 +87,8 @@ launch/web.c
 launch/elect_http.c launch/state_file.c peer/api_env.c
 master/master_facts.c master/master_watch.c base/io_addr.c
 mpi/agree.c mpi/coll_pending.c mpi/coll_steps.c mpi/comm_split.c mpi/elastic.c
-mpi/elastic_partial.c mpi/inter.c mpi/match.c mpi/message_table.c mpi/mpi_comm.c
-mpi/mpi_probe.c mpi/p2p.c mpi/partitioned.c mpi/partner.c mpi/rank_use.c
+mpi/elastic_partial.c mpi/graph.c mpi/inter.c mpi/match.c mpi/message_table.c
+mpi/mpi_comm.c mpi/mpi_probe.c mpi/p2p.c mpi/partitioned.c mpi/partner.c mpi/rank_use.c
 mpi/revoke.c mpi/transport.c mpi/ulfm.c mpi/world.c
 '
 

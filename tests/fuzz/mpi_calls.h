@@ -32,4 +32,7 @@ void call_slot_free(struct call_slot *c);
 /* mpi_make.c */
 void call_make(uint8_t kind, uint8_t comm, struct fuzz_input *in);
 
+/* mpi_graph.c: a grid or a graph, which it then asks for and uses. */
+void call_graph(MPI_Comm handle, uint8_t shape, uint8_t which, MPI_Comm *out);
+
 #endif

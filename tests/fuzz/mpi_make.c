@@ -83,24 +83,6 @@ static void make_inter(MPI_Comm handle, uint8_t second, uint8_t tag,
                                 tag, out);
 }
 
-/* One edge from here; others give theirs, over which all then exchange a
- * number. */
-static void make_graph(MPI_Comm handle, uint8_t to, MPI_Comm *out)
-{
-    const struct group *members = comm_members(comm_find(handle));
-    int node = members->rank, degree = 1, dest = to % members->size;
-    int ins, outs, weighted;
-    if (PMPI_Dist_graph_create(handle, 1, &node, &degree, &dest, MPI_UNWEIGHTED,
-                               MPI_INFO_NULL, 0, out) != MPI_SUCCESS)
-        return;
-    (void)PMPI_Dist_graph_neighbors_count(*out, &ins, &outs, &weighted);
-    int number = to, *numbers = call_buffer(0, (size_t)ins);
-    run_call(comm_find(*out)->context, 0);
-    (void)PMPI_Neighbor_allgather(&number, 1, MPI_INT, numbers, 1, MPI_INT,
-                                  *out);
-    free(numbers);
-}
-
 static void make(MPI_Comm handle, uint32_t place, struct fuzz_input *in)
 {
     uint8_t which = fuzz_u8(in) % 15, color = fuzz_u8(in), key = fuzz_u8(in),
@@ -144,7 +126,7 @@ static void make(MPI_Comm handle, uint32_t place, struct fuzz_input *in)
         settle_now(c);
         return;
     case 14:
-        if (!comm->remote) make_graph(handle, color, out);
+        call_graph(handle, color, second, out);
         return;
     case 12:
         (void)PMPI_Comm_dup_with_info(handle, MPI_INFO_NULL, out);
