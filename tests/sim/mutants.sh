@@ -858,6 +858,10 @@ fast star: words before all blocks (D9e)|ring/fast_star.c|s/if (q->left > 0 .. !
 fast star: a scatter returns before DONE (D9e)|ring/fast_star.c|s/    if (root .. q->holds) return true;/    return true;/
 fast star that turns into one forgets what it took (D9e)|ring/fast_star.c|s/if (!q->holds) continue;/continue;/;s/i < op->ep_count && q->holds/i < 0/
 fast star compares 16 bytes (D9e)|ring/fast_star.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
+fast star's copy has the old number (D9e)|ring/fast_star.c|s/q->cached->seq = q->frame.seq;//
+fast star without the copy of the last (D9e)|ring/fast_star.c|s/    if (!q->tag .. (gather \&\& !q->cached)) return false;/    if (!q->tag) return false;\n    if (gather \&\& !q->cached) q->cached = \&e->results[0];/
+fast star: a converted gather asks for DONE (D9e)|ring/fast_star.c|s/if (gather) op->confirm = false;.*//
+fast star: root tells nobody of its launch (D9e)|ring/fast_star.c|s/if (rank_of(e, i) == witness(e))/if (false)/
 fast tree sends before its children (D9)|ring/fast_tree.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
 fast sum folded again over the result (D9)|ring/small_tree.c|s/if (!sum_is_sent(op)) {/{/
 fast blocks sent down before they are here (D9)|ring/small_tree.c|s/return s->missing == 0 .. (after == AFTER_CHILDREN .. s->has_result);/return after == AFTER_CHILDREN ? s->missing == 0 : s->has_result;/
