@@ -32,7 +32,7 @@ LAYERS = {
     "include/": ["include/"],
     "src/base/": BASE,
     "src/base/status": ["src/base/status", "include/pccl.h"],
-    "src/base/log": ["src/base/log", "src/base/file_pattern.h"],
+    "src/base/log": ["src/base/log", "src/base/file_pattern.h", "src/base/utf8.h"],
     "src/base/file_pattern": ["src/base/file_pattern.h"],
     "src/base/decimal": ["src/base/decimal"],
     "src/base/env": ["src/base/decimal.h", "src/base/env"],
@@ -67,7 +67,7 @@ LAYERS = {
     "src/base/file_layer": ["src/base/base.h", "src/base/file_layer"],
     "src/checkpoint/": ["src/base/base.h", "src/base/dtype.h",
                         "src/base/file_layer.h",
-                        "src/base/growing_text.h", "src/checkpoint/",
+                        "src/base/growing_text.h", "src/base/utf8.h", "src/checkpoint/",
                         "src/hash/hash.h"],
     # The driver of a member.
     "src/base/port_range": ["src/base/port_range.h"],

@@ -2,6 +2,7 @@
 #include "manifest.h"
 
 #include "../base/dtype.h"
+#include "../base/utf8.h"
 #include "../hash/hash.h"
 
 #include <inttypes.h>
@@ -28,28 +29,13 @@ const char *manifest_name(const char *name, uint32_t place, char *room)
     return room;
 }
 
-/* The bytes of the UTF-8 character at `at`, or 0: it is none. Overlong forms,
- * surrogates and what lies beyond U+10FFFF are none. */
-static size_t utf8_length(const unsigned char *at)
-{
-    if (at[0] < 0x80) return 1;
-    if (at[0] < 0xc2 || at[0] > 0xf4) return 0;
-    size_t length = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-    unsigned low = at[0] == 0xe0 ? 0xa0 : at[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned high = at[0] == 0xed ? 0x9f : at[0] == 0xf4 ? 0x8f : 0xbf;
-    if (at[1] < low || at[1] > high) return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((at[i] & 0xc0) != 0x80) return 0;
-    return length;
-}
-
 const char *manifest_wrong_name(const char *name)
 {
     if (strnlen(name, MANIFEST_NAME_MAX + 1) > MANIFEST_NAME_MAX)
         return "its name is too long";
     if (strcmp(name, "__metadata__") == 0)
         return "its name is one that safetensors keeps for itself";
-    for (const unsigned char *at = (const unsigned char *)name; *at != '\0';) {
+    for (const char *at = name; *at != '\0';) {
         size_t length = utf8_length(at);
         if (length == 0) return "its name is not UTF-8";
         at += length;

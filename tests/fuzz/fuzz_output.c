@@ -28,10 +28,30 @@ static size_t captured_size;
 static bool tracing, refuses;
 static uint8_t shortly; /* a write takes not all */
 
+/* Bytes that begin a character are followed by as many as they say, and it is
+ * no surrogate, nor has it a shorter form. */
+static void assert_utf8(const char *text, size_t size)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    for (size_t i = 0; i < size; i++) {
+        uint32_t c = (uint8_t)text[i], more = 0;
+        if (c < 0x80) continue;
+        more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
+        assert(c >= 0xc0 && c < 0xf8 && i + more < size);
+        c &= 0x3fu >> more;
+        for (uint32_t k = 0; k < more; k++) {
+            assert(((uint8_t)text[++i] & 0xc0) == 0x80);
+            c = c << 6 | ((uint8_t)text[i] & 0x3f);
+        }
+        assert(c >= least[more] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff));
+    }
+}
+
 /* The text up to its end: objects and arrays that are closed, texts without
  * control characters. */
 static void assert_json(const char *at, size_t size)
 {
+    assert_utf8(at, size);
     int depth = 0;
     bool inside = false;
     for (const char *end = at + size; at < end; at++) {

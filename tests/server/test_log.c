@@ -86,6 +86,23 @@ static void test_json(void **state)
                                  "}\n"));
 }
 
+static void odd_line(void)
+{
+    LOG(LOG_WARN, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 \xc3( \xff "
+                  "\xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80 \xe2\x82");
+}
+
+/* JSON is UTF-8: what others say and is none takes no reader the line. */
+static void test_json_of_others(void **state)
+{
+    (void)state;
+    run("log", "json", odd_line);
+    assert_non_null(
+        strstr(text, "\"text\":\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 \\ufffd( "
+                     "\\ufffd \\ufffd\\ufffd\\ufffd \\ufffd\\ufffd "
+                     "\\ufffd\\ufffd\\ufffd\\ufffd \\ufffd\\ufffd\"}\n"));
+}
+
 static void long_line(void)
 {
     char many[3000];
@@ -125,9 +142,8 @@ int main(void)
 {
     if (!mkdtemp(folder)) return EXIT_FAILURE;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_text),           cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_of_others), cmocka_unit_test(test_long),
         cmocka_unit_test(test_pattern),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
