@@ -138,15 +138,23 @@ static bool any_lost(const struct comm *comm)
     return false;
 }
 
+static bool others_lost(const struct comm *comm)
+{
+    const struct group *peers = comm_peers(comm);
+    for (int i = 0; i < peers->size; i++)
+        if (peers->ids[i] != world.self && !transport_lost(peers->ids[i]))
+            return false;
+    return true;
+}
+
 int p2p_pending_error(const struct receive *receive)
 {
     if (receive->entry.key.source != MATCH_ANY_SOURCE) return MPI_SUCCESS;
     /* Nobody comes any more, whatever the program opted for. */
     if (transport_gone()) return MPIX_ERR_PROC_FAILED_PENDING;
-    if (!transport_lost(0) || !any_lost(receive->comm) ||
-        rank_use_has_opted_in())
-        return MPI_SUCCESS;
-    return MPIX_ERR_PROC_FAILED_PENDING;
+    if (!transport_lost(0) || !any_lost(receive->comm)) return MPI_SUCCESS;
+    bool waits = rank_use_has_opted_in() && !others_lost(receive->comm);
+    return waits ? MPI_SUCCESS : MPIX_ERR_PROC_FAILED_PENDING;
 }
 
 /* The error of a receive without message, from the losses and revocations so

@@ -81,7 +81,8 @@ struct message *message_new(MPI_Count size);
 /* The data of a pull have arrived, or the pull failed. */
 void p2p_pulled(struct message *message, int error);
 /* MPIX_ERR_PROC_FAILED_PENDING for an incomplete receive from any source, when
- * a possible sender was lost and the loss is not acknowledged. */
+ * a possible sender was lost and the loss is not acknowledged; where ranks
+ * change with a loss, when all of them but this process were. */
 int p2p_pending_error(const struct receive *receive);
 /* The context was revoked: fails its receives, discards its messages. */
 void p2p_drop(uint32_t context, int error);

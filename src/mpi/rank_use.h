@@ -66,8 +66,8 @@ bool rank_use_unaware(void);
 bool rank_use_believes(int rank);
 /* Whether ranks have ever changed under a program that may not know. */
 bool rank_use_has_changed(void);
-/* Whether a process that has opted in may still send what an MPI_ANY_SOURCE
- * waits for, although others were lost. */
+/* Whether an MPI_ANY_SOURCE goes on waiting for those that live, although
+ * others were lost: this process has opted in. */
 bool rank_use_has_opted_in(void);
 
 /* Why a loss ends the job, and what to do; "" where no rule here is why. */

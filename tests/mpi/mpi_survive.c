@@ -7,6 +7,8 @@
  *   survive fold MODE       the victim dies in its operator, in mid-collective
  *   survive scan MODE       likewise, between the operations of a scan
  *   survive gather          the first to notice is an in-place all-gather
+ *   survive alone           all but one die, and that one has opted in: what it
+ *                           receives from any rank ends
  *   survive topology KIND   the victim dies before its topology is made: it has
  *                           lost a member, as if that had died afterwards; KIND
  *                           copy: it dies before it is copied
@@ -260,6 +262,27 @@ static int topology(const char *kind)
     return conform_end();
 }
 
+static int alone(void)
+{
+    int value = -1, flag = 0, failed;
+    MPI_Request request;
+    PCCL_Drain_requested(&flag); /* opts in */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (first_rank != victim) raise(SIGKILL);
+    FAILS(MPIX_ERR_PROC_FAILED, MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 1,
+                                         MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD,
+                 &request));
+    failed = conform_class(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(failed == (MPIX_ERR_PROC_FAILED_PENDING));
+    /* It is still there, and this rank may send. */
+    OK(MPI_Send(&first_rank, 1, MPI_INT, rank, 1, MPI_COMM_WORLD));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(value == first_rank);
+    return conform_end();
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -274,6 +297,7 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "scan") == 0)
         return scan(strcmp(argv[2], "shrink") == 0);
     if (argc > 1 && strcmp(argv[1], "gather") == 0) return gather();
+    if (argc > 1 && strcmp(argv[1], "alone") == 0) return alone();
     if (argc > 2 && strcmp(argv[1], "topology") == 0) return topology(argv[2]);
     return fatal();
 }
