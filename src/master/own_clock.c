@@ -4,11 +4,16 @@
 pccl_ns own_clock_at(struct own_clock *c, pccl_ns host, pccl_ns late)
 {
     pccl_ns own = host - c->slept;
-    if (c->due == PCCL_NEVER || own - c->due <= late) return own;
-    pccl_ns gap = own - c->due;
-    c->slept += gap;
-    c->gap += gap;
-    return own - gap;
+    pccl_ns awake =
+        c->due > c->last ? c->due : c->last; /* until then, at least */
+    if (c->due != PCCL_NEVER && own - awake > late) {
+        pccl_ns gap = own - awake;
+        c->slept += gap;
+        c->gap += gap;
+        own = awake;
+    }
+    c->last = own;
+    return own;
 }
 
 pccl_ns own_clock_take(struct own_clock *c)

@@ -250,14 +250,36 @@ static void test_the_clock_leaves_sleep_out(void **state)
     c.due = 510;
     assert_int_equal(own_clock_at(&c, 520, BEAT), 520); /* late enough */
     assert_int_equal(own_clock_take(&c), 0);
-    assert_int_equal(own_clock_at(&c, 521, BEAT), 510);
-    assert_int_equal(own_clock_at(&c, 525, BEAT), 514);
+    assert_int_equal(own_clock_at(&c, 521, BEAT), 521); /* it is awake */
+    assert_int_equal(own_clock_take(&c), 0);
+    assert_int_equal(own_clock_at(&c, 532, BEAT), 521); /* amid its turn */
+    assert_int_equal(own_clock_at(&c, 536, BEAT), 525);
     assert_int_equal(own_clock_take(&c), 11);
     assert_int_equal(own_clock_take(&c), 0);
-    c.due = 520;
-    assert_int_equal(own_clock_at(&c, 1000 + 531, BEAT), 520);
+    c.due = 530;
+    assert_int_equal(own_clock_at(&c, 1000 + 541, BEAT), 530);
     assert_int_equal(own_clock_take(&c), 1000);
     assert_int_equal(c.slept, 1011);
+}
+
+/* Whatever the host's clock shows at a look, and wherever the next turn is due:
+ * limits that had passed at one look have passed at the next one. */
+static void test_the_clock_never_goes_back(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1; seed <= 500; seed++) {
+        struct own_clock c = {.due = PCCL_NEVER};
+        uint32_t drawn = seed;
+        pccl_ns host = 0, last = 0;
+        for (int i = 0; i < 200; i++) {
+            drawn = drawn * 1664525 + 1013904223;
+            host += drawn >> 16 & 7 ? drawn >> 20 & 7 : drawn >> 20 & 127;
+            pccl_ns own = own_clock_at(&c, host, BEAT);
+            assert_true(own >= last && own == host - c.slept);
+            last = own;
+            if (drawn >> 28 == 0) c.due = own + BEAT;
+        }
+    }
 }
 
 /* It could answer nobody: whoever dials it says nothing about the pair. */
@@ -298,6 +320,7 @@ int main(void)
         TEST(test_a_master_that_slept),
         TEST(test_a_stranger_of_a_master_that_slept),
         TEST(test_the_clock_leaves_sleep_out),
+        TEST(test_the_clock_never_goes_back),
         TEST(test_dials_to_a_silent_one_do_not_count),
         TEST(test_a_stranger_has_one_deadline),
     };

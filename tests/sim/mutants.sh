@@ -608,7 +608,7 @@ dials to the silent are judged (M10)|link/link_patience.c|s/if (l) l->wanted_at 
 an attempt to link the silent counts (M10)|master/edges.c|s/if (silence_is_suspect(m, x) .*//
 a deaf master judges (M11)|master/silence.c|s/return m->now - m->heard_at >= .*;/return false;/
 no time after an outage (M11)|master/silence.c|s/\*since = m->now + grace;/*since = m->now;/
-its own sleep counts (M15)|master/own_clock.c|s/^    c->slept += gap;//
+its own sleep counts (M15)|master/own_clock.c|s/^ *c->slept += gap;//
 no fresh deadline after its sleep (M15)|master/silence.c|/^void silence_slept/,/^}/s/give_time(m, gap);/(void)gap;/
 strangers pay for its sleep (M15)|master/silence.c|s/m->peers\[i\].last_recv = m->now;/(void)0;/
 a view that is not kept (J1)|master/round.c|/may_install(m, group) ||/,/!memory_keep(m))/s/!memory_keep(m)/false/

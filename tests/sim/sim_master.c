@@ -516,7 +516,7 @@ pccl_ns sim_master_now(struct sim *s)
 
 void sim_master_start(struct sim *s)
 {
-    s->master_own.due = PCCL_NEVER;
+    s->master_own = (struct own_clock){.due = PCCL_NEVER};
     strange_clock(s, 0, &s->master_clock);
     s->master = scarce_zeros(sizeof *s->master);
     s->edges_size = bandwidth_size(SLOTS_MAX);
