@@ -206,8 +206,18 @@ static void drop_from(struct partner *partner, struct queue *queue,
     }
 }
 
+/* The caller holds p2p's lock. */
+static bool lets_go(struct partner *partner)
+{
+    if (!partner->holds) return false;
+    partner->holds = false;
+    atomic_fetch_sub(&holders, 1);
+    return true;
+}
+
 void partner_lose(struct partner *partner)
 {
+    (void)lets_go(partner);
     pthread_mutex_lock(&lock);
     drop_from(partner, &partner->controls, 0, 0);
     drop_from(partner, &partner->messages, 0, 0);
@@ -312,9 +322,7 @@ void partner_holds(struct partner *partner)
 
 static void grant(struct partner *partner)
 {
-    if (!partner->holds) return;
-    partner->holds = false;
-    atomic_fetch_sub(&holders, 1);
+    if (!lets_go(partner)) return;
     struct letter letter = {.kind = LETTER_GRANT, .size = CREDIT_PART};
     partner_send_control(partner, &letter);
 }

@@ -100,7 +100,8 @@ void partner_granted(struct partner *partner, uint64_t size);
 
 /* The caller holds the lock: drops queued messages of a context. */
 void partners_drop(uint32_t context, uint32_t mask);
-/* Drops all queued letters and marks the partner as lost. */
+/* The caller holds p2p's lock: drops all queued letters and marks the partner
+ * as lost; it holds back nothing any more. */
 void partner_lose(struct partner *partner);
 bool partners_some_lost(void);
 

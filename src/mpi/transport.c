@@ -209,7 +209,9 @@ static void lost(uint64_t member)
 {
     struct partner *partner = partner_of(member);
     if (!partner) env_abort(MPI_ERR_NO_MEM, "out of memory for a loss");
+    p2p_lock();
     partner_lose(partner);
+    p2p_unlock();
     partners_lock();
     struct message *failed = message_table_take_all(&outgoing, is_to, &member);
     partners_unlock();
