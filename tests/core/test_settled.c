@@ -83,6 +83,7 @@ static void tell(const struct list *lists)
 static void judged(const struct list *lists, const char *verdicts)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
+        if (master->peers[i].state != PEER_MEMBER) continue;
         struct wire_msg m = {.type = WIRE_FLUSHED,
                              .round = master->round_last,
                              .ops = lists[i].ops,
@@ -240,6 +241,20 @@ static void test_two_errors(void **state)
                   "2: 7.0:6 7.6:8 7.5:8\n3: 7.0:6 7.6:8 7.5:8\n");
 }
 
+/* Links 0, 1 and 3 were the scope of link 0, and link 1 runs what it takes for
+ * the same in {0, 1}. The loss of link 3 is not the error of the one, so that
+ * the other would wait for it: the lists of that flush show that they cross. */
+static void test_a_loss_in_one_of_the_scopes(void **state)
+{
+    (void)state;
+    const struct list lists[PEERS] = {{11, 1, {op(11, 0, OP_RUNNING)}},
+                                      {3, 1, {op(3, 0, OP_RUNNING)}},
+                                      {0},
+                                      {0}};
+    step(MASTER_CLOSED, 3, NULL);
+    judged(lists, "0: 7.0:6\n1: 7.0:6\n0: 7.0:6\n1: 7.0:6\n");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -254,6 +269,7 @@ int main(void)
         TEST(test_who_has_no_part_is_not_awaited),
         TEST(test_a_circle_of_three),
         TEST(test_two_errors),
+        TEST(test_a_loss_in_one_of_the_scopes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
