@@ -64,6 +64,17 @@ struct coverage_member *coverage_find(struct coverage_round *r, uint64_t id)
     return NULL;
 }
 
+/* Rule A13. What it has called for is over for it. */
+void coverage_missed(struct master_group *g, uint64_t tag, uint64_t id)
+{
+    for (struct coverage_round *r = g->averages; r; r = r->next) {
+        struct coverage_member *c = r->tag == tag ? coverage_find(r, id) : NULL;
+        if (!c) continue;
+        c->lapsed = false;
+        c->out = true;
+    }
+}
+
 /* ---------------------------------------------------------------- reports */
 
 static void on_folded(struct coverage_round *r, uint32_t self,
@@ -113,9 +124,13 @@ static void on_holds(struct coverage_round *r, uint32_t self,
 
 /* Rule A12. Whatever was said of the round before has been read by then. */
 static void on_failed(struct master *m, uint32_t link,
-                      struct coverage_member *c, const struct wire_msg *msg)
+                      const struct coverage_round *r, struct coverage_member *c,
+                      const struct wire_msg *msg)
 {
-    if (c) c->failed |= c->called;
+    if (c && c->called) {
+        c->failed = true;
+        coverage_missed(&m->groups[m->peers[link].group], r->tag, c->id);
+    }
     struct wire_msg answer = {.type = WIRE_COVERAGE};
     answer.partial.word = PARTIAL_RELEASE;
     answer.partial.tag = msg->partial.tag;
@@ -135,7 +150,7 @@ void coverage_received(struct master *m, uint32_t link,
     while (r && r->number != msg->partial.number) r = r->next;
     struct coverage_member *c = r ? coverage_find(r, p->info.id) : NULL;
     if (msg->partial.word == PARTIAL_FAILED) {
-        on_failed(m, link, c, msg);
+        on_failed(m, link, r, c, msg);
         return;
     }
     if (!c || !coverage_waits(m, c)) return; /* it is over */
@@ -345,7 +360,16 @@ static void contributed_anew(struct coverage_round *r)
     }
 }
 
-static void deliver(struct master *m, struct coverage_round *r)
+static void refuse_late(struct master *m, struct master_group *g,
+                        struct coverage_round *r, uint32_t member,
+                        const char *text)
+{
+    coverage_refuse(m, r, member, PARTIAL_LATE, text);
+    coverage_missed(g, r->tag, r->members[member].id);
+}
+
+static void deliver(struct master *m, struct master_group *g,
+                    struct coverage_round *r)
 {
     r->changed |= note_gone(m, r);
     give_up_lost_parts(m, r);
@@ -363,9 +387,9 @@ static void deliver(struct master *m, struct coverage_round *r)
         if (has_all(r, i))
             coverage_send_end(m, r, i, all && first);
         else if (m->now >= lapses_at(r, c))
-            coverage_refuse(m, r, i, PARTIAL_LATE,
-                            "this member did not get the parts within a "
-                            "deadline after the decision");
+            refuse_late(m, g, r, i,
+                        "this member did not get the parts within a deadline "
+                        "after the decision");
         else if (r->changed || !c->fetches)
             coverage_send_fetch(m, r, i);
     }
@@ -375,16 +399,20 @@ static void deliver(struct master *m, struct coverage_round *r)
     r->released = true;
 }
 
-/* Rule A9: no more than so many decided rounds of a tag are kept. */
-static void drop_round(struct master *m, struct coverage_round **slot)
+/* Rule A9: no more than so many decided rounds of a tag are kept. True: for a
+ * member that waited others are over, too. */
+static bool drop_round(struct master *m, struct master_group *g,
+                       struct coverage_round **slot)
 {
     struct coverage_round *r = *slot;
+    bool refused = false;
     for (uint32_t i = 0; i < r->member_count; i++) {
         struct coverage_member *c = &r->members[i];
         if (!is_due(m, c)) continue;
         if (c->called) {
-            coverage_refuse(m, r, i, PARTIAL_LATE,
-                            "the parts of this round are not kept any more");
+            refuse_late(m, g, r, i,
+                        "the parts of this round are not kept any more");
+            refused = true;
             continue;
         }
         for (struct coverage_round *l = r->next; l; l = l->next) {
@@ -396,12 +424,14 @@ static void drop_round(struct master *m, struct coverage_round **slot)
     /* Of one that was refused nobody has copies. */
     if (r->state == COVERAGE_DECIDED) coverage_send_all(m, r, PARTIAL_RELEASE);
     coverage_free(slot);
+    return refused;
 }
 
 /* Of the decided rounds of a tag the last one is kept for its counts, and those
  * before it as long as somebody needs them, within the limit. */
-static void drop_old(struct master *m, struct master_group *g)
+static bool drop_old(struct master *m, struct master_group *g)
 {
+    bool refused = false;
     for (struct coverage_round **at = &g->averages; *at;) {
         uint32_t later = 0;
         for (const struct coverage_round *l = (*at)->next; l; l = l->next)
@@ -409,15 +439,15 @@ static void drop_old(struct master *m, struct master_group *g)
         if (coverage_is_decided(*at) && later > 0 && (*at)->released)
             coverage_free(at);
         else if (coverage_is_decided(*at) && later >= COVERAGE_KEPT)
-            drop_round(m, at);
+            refused |= drop_round(m, g, at);
         else
             at = &(*at)->next;
     }
+    return refused;
 }
 
-void coverage_settle(struct master *m, uint32_t group)
+static void settle_rounds(struct master *m, struct master_group *g)
 {
-    struct master_group *g = &m->groups[group];
     for (struct coverage_round **at = &g->averages; *at;) {
         struct coverage_round *r = *at;
         bool dead = !coverage_is_decided(r) && count_waiting(m, r) == 0;
@@ -427,11 +457,17 @@ void coverage_settle(struct master *m, uint32_t group)
         }
         if (r->state == COVERAGE_GATHERING) gather(m, r);
         if (r->state == COVERAGE_MOVING) move(m, g, r);
-        if (r->state == COVERAGE_DECIDED && !r->released) deliver(m, r);
+        if (r->state == COVERAGE_DECIDED && !r->released) deliver(m, g, r);
         if (r->state == COVERAGE_REFUSED) r->released |= is_over(m, r);
         at = &r->next;
     }
-    drop_old(m, g);
+}
+
+void coverage_settle(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    settle_rounds(m, g);
+    while (drop_old(m, g)) settle_rounds(m, g);
 }
 
 /* --------------------------------------------------------------------- time */

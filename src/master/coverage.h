@@ -31,7 +31,8 @@ struct coverage_member {
     bool fetches; /* FETCH has gone out */
     bool lapsed;  /* missed rounds that are not kept any more, and was not
                      told */
-    bool out;     /* ... and was told: the round is not for it any more */
+    bool out;     /* A13: the round is not for it any more, but while it is
+                     undecided */
     bool contributed;
     uint32_t absences; /* rounds in a row without its contribution */
 };
@@ -93,6 +94,7 @@ void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg);
 bool coverage_is_decided(const struct coverage_round *r);
 struct coverage_member *coverage_find(struct coverage_round *r, uint64_t id);
 void coverage_free(struct coverage_round **slot);
+void coverage_missed(struct master_group *g, uint64_t tag, uint64_t id);
 /* The member is still one of the group, and its call has not failed. */
 bool coverage_lives(const struct master *m, const struct coverage_member *c);
 /* It waits in its call. */

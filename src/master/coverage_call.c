@@ -104,14 +104,13 @@ static struct coverage_round *find_round(struct master_group *g, uint64_t tag,
         struct coverage_member *c = r->tag == tag ? coverage_find(r, id) : NULL;
         if (c && c->lapsed) *lapsed = true;
     }
+    if (*lapsed) {
+        coverage_missed(g, tag, id);
+        return NULL;
+    }
     for (struct coverage_round *r = g->averages; r; r = r->next) {
         if (r->tag != tag) continue;
         struct coverage_member *c = coverage_find(r, id);
-        if (c && *lapsed) {
-            c->lapsed = false;
-            c->out = true;
-            continue;
-        }
         if (c && !c->called && !c->out) return r;
         if (!coverage_is_decided(r)) open = r;
     }
@@ -159,6 +158,8 @@ static bool disagrees(struct master *m, struct coverage_round *r,
                        (unsigned long long)own, m->peers[c->link].rank,
                        (unsigned long long)theirs);
     coverage_refuse(m, r, self, PARTIAL_DIFFERS, r->text);
+    if (r->state == COVERAGE_DECIDED)
+        coverage_missed(&m->groups[m->peers[c->link].group], r->tag, c->id);
     if (coverage_is_decided(r)) return true;
     r->state = COVERAGE_REFUSED;
     r->decided_at = m->now;

@@ -259,6 +259,85 @@ static void test_a_fetch_takes_too_long(void **state) /* A9 */
            "release 012\n");
 }
 
+/* Member 2 waits in the first of two rounds that are decided. */
+static void one_of_two_waits(void)
+{
+    two_average();
+    uint64_t first = number();
+    two_average();
+    call(2);
+    assert_true(number() > first);
+    said[0] = '\0';
+}
+
+/* Whoever is told that it has missed a round synchronizes, and has by that what
+ * the second round did: its next call is for another one (A13). */
+static void test_refused_and_brought_along(void **state)
+{
+    (void)state;
+    one_of_two_waits();
+    later(8);
+    expect("refuse 2 1\n"
+           "release 012\n"
+           "release 01\n");
+    call(2);
+    call(1);
+    call(0);
+    expect("plan 0 0+4@0 4+4@1 8+4@2 called 012\n"
+           "plan 1 0+4@0 4+4@1 8+4@2 called 012\n"
+           "plan 2 0+4@0 4+4@1 8+4@2 called 012\n");
+}
+
+static void test_failed_and_brought_along(void **state) /* A12, A13 */
+{
+    (void)state;
+    one_of_two_waits();
+    failed(2, number() - 1);
+    expect("release 2\n"
+           "release 01\n"
+           "release 01\n");
+    call(2);
+    expect("");
+}
+
+/* Rules A3, A13: the arguments of its call are others than those of a round
+ * that is decided. */
+static void test_alone_and_brought_along(void **state)
+{
+    (void)state;
+    two_average();
+    two_average();
+    said[0] = '\0';
+    struct wire_msg other = call_of(5, 4);
+    other.partial.count = 13;
+    step(MASTER_RECEIVED, 2, &other);
+    expect("refuse 2 0\n"
+           "release 012\n"
+           "release 01\n");
+    call(2);
+    expect("");
+}
+
+/* Rules A9, A13: it may call for the round that was undecided when it was told,
+ * until that is decided without it. */
+static void test_lapsed_and_brought_along(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 3; k++) two_average();
+    call(0);
+    call(2);
+    said[0] = '\0';
+    call(1); /* nobody waits for 2 */
+    folded(0, 0, 3);
+    folded(1, 1, 3);
+    holds(0, "1");
+    holds(1, "0");
+    assert_non_null(strstr(said, "end 0 0+6 of 01 (3) 6+6 of 01 (3) last\n"));
+    said[0] = '\0';
+    call(2);
+    expect("");
+}
+
 static void evicting_call(uint32_t link)
 {
     struct wire_msg m = call_of(5, 1);
@@ -455,16 +534,30 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_a_whole_round),   TEST(test_a_late_call),
-        TEST(test_a_call_amid),     TEST(test_the_deadline),
-        TEST(test_reports_decide),  TEST(test_an_owner_dies),
-        TEST(test_a_call_fails),    TEST(test_all_holders_go),
-        TEST(test_all_callers_die), TEST(test_a_lapse),
-        TEST(test_two_rounds_late), TEST(test_a_fetch_takes_too_long),
-        TEST(test_absence),         TEST(test_absence_now_and_then),
-        TEST(test_absence_of_all),  TEST(test_absence_around_nothing),
-        TEST(test_disagreement),    TEST(test_lies),
-        TEST(test_wrong_hash),      cmocka_unit_test(test_sizes),
+        TEST(test_a_whole_round),
+        TEST(test_a_late_call),
+        TEST(test_a_call_amid),
+        TEST(test_the_deadline),
+        TEST(test_reports_decide),
+        TEST(test_an_owner_dies),
+        TEST(test_a_call_fails),
+        TEST(test_all_holders_go),
+        TEST(test_all_callers_die),
+        TEST(test_a_lapse),
+        TEST(test_two_rounds_late),
+        TEST(test_a_fetch_takes_too_long),
+        TEST(test_refused_and_brought_along),
+        TEST(test_failed_and_brought_along),
+        TEST(test_alone_and_brought_along),
+        TEST(test_lapsed_and_brought_along),
+        TEST(test_absence),
+        TEST(test_absence_now_and_then),
+        TEST(test_absence_of_all),
+        TEST(test_absence_around_nothing),
+        TEST(test_disagreement),
+        TEST(test_lies),
+        TEST(test_wrong_hash),
+        cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
  * but their hashes (of partial all-reduces: all), no plan of any algorithm.
  * model.c has the channels and the dispatch, model_master.c the master,
  * model_member.c the processes, model_heirs.c the next master, model_calls.c
- * the operations of all of them together; model_average.c, model_share.c,
+ * the operations of all of them together; model_ledger.c, model_owed.c,
  * model_caller.c and model_data.c the partial all-reduces. README.md has a
  * table of the rules. */
 #ifndef MODEL_H

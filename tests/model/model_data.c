@@ -3,7 +3,7 @@
  * A5, A6, A8 and contract C2, C5.
  *
  * Answers are not compared byte by byte: a wrong one makes a wrong result. */
-#include "model_average.h"
+#include "model_ledger.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static bool is_awaited(const struct model *m, const struct roll *r)
 }
 
 /* The master has cut the vector, or somebody joins the round (A1). */
-void data_enrolled(struct model *m, const struct average *a)
+void data_enrolled(struct model *m, const struct ledger *a)
 {
     struct process of = {.group = a->group};
     struct roll *r = roll_of(m, &of, a->tag, a->number, m->term);
@@ -55,15 +55,15 @@ void data_enrolled(struct model *m, const struct average *a)
                            .tag = a->tag,
                            .number = a->number,
                            .term = m->term,
-                           .part_count = a->slice_count};
-        for (uint32_t i = 0; i < a->slice_count; i++) {
-            r->owners[i] = a->slices[i].owner;
-            r->begins[i] = a->slices[i].begin;
-            r->counts[i] = a->slices[i].count;
+                           .part_count = a->portion_count};
+        for (uint32_t i = 0; i < a->portion_count; i++) {
+            r->owners[i] = a->portions[i].owner;
+            r->begins[i] = a->portions[i].begin;
+            r->counts[i] = a->portions[i].count;
         }
     }
-    r->count = a->count;
-    memcpy(r->ids, a->ids, sizeof r->ids);
+    r->count = a->member_count;
+    for (uint32_t i = 0; i < r->count; i++) r->ids[i] = a->members[i].id;
 }
 
 static uint32_t place_on(const struct roll *r, uint64_t id)

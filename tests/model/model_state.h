@@ -85,30 +85,43 @@ struct sequence {
     uint32_t next;
 };
 
-/* A partial all-reduce, as its master has it; sets are of places in it. */
-struct slice {
-    uint64_t begin, count, hash, claimed;
-    uint32_t owner;
-    bool folded, committed;
-    uint64_t set, holders, claims;
+/* A member in a partial all-reduce, as what its master has heard and said. */
+struct attendee {
+    uint64_t id, weight;
+    int64_t called_at;
+    bool called;
+    bool failed;   /* A12 */
+    bool missed;   /* A13 */
+    bool differs;  /* it is to be told so (A3) */
+    bool answered; /* HOLDS has come since REPORT went out (A7) */
+    /* What it has been told: */
+    bool fold, report, fetch, end, refused, released;
+    uint64_t saw_calls, saw_gone; /* its last PLAN */
 };
 
-struct average {
-    uint32_t group, patience, count, slice_count;
-    enum { GATHERING, MOVING, SHARED, DISPUTED } state;
-    bool last;
-    uint64_t folds, reports, fetches; /* who has had these orders */
+struct portion {
+    uint64_t begin, count, hash, contributors;
+    uint32_t owner;
+    bool folded, committed;
+    bool given_up; /* in this event (A8) */
+    struct {
+        bool any;
+        uint64_t hash;
+    } named[PARTIES]; /* what each member has; before FOLDED: the first one */
+};
+
+/* A partial all-reduce: no more than what was heard and said. Who waits, what
+ * is due and whether it is over follow from that (model_ledger.h). */
+struct ledger {
+    uint32_t group, patience, member_count, portion_count;
     uint64_t tag, number, arguments, elements;
-    int64_t opened, decided_at, deadline, gather;
-    uint64_t ids[PARTIES], weights[PARTIES];
-    int64_t called_at[PARTIES];
-    /* ended: END or REFUSE has come; well: END. owed: a REFUSE (A3). out: it
-     * has missed the round, and knows. */
-    uint64_t called, ended, well, failed, reported, owed, out;
-    struct planned {
-        uint64_t called, live;
-    } planned[PARTIES]; /* by the last PLAN to it */
-    struct slice slices[PARTIES];
+    int64_t opened_at, deadline, gather;
+    int64_t decided_at;
+    bool cut, decided, disputed;
+    bool folding, reporting; /* FOLD, REPORT went out in an earlier event */
+    bool last;               /* some END was a RELEASE, too */
+    struct attendee members[PARTIES];
+    struct portion portions[PARTIES];
 };
 
 /* One at a process. lost: it cannot end well (H8). */
@@ -203,11 +216,12 @@ struct process {
     /* Of partial all-reduces: */
     uint32_t calls_heard;
     bool owed_refusal, owed_release, absent;
-    uint64_t owed_tag, lapsed[TAGS_KEPT];
-    struct absence {
+    uint64_t owed_tag;
+    struct habit {
         uint64_t tag;
-        uint32_t count;
-    } absences[TAGS_KEPT];
+        uint32_t absences; /* in a row (A10) */
+        bool lapsed;       /* A9 */
+    } habits[TAGS_KEPT];
     struct told {
         bool known, reached;
         uint64_t step, samples, target;
@@ -367,7 +381,7 @@ struct model {
         struct ids ids;
     } scopes[1024];
     uint32_t scope_count;
-    struct average averages[AVERAGES]; /* in the order of their first calls */
+    struct ledger averages[AVERAGES]; /* in the order of their first calls */
     uint32_t average_count, shared_next;
     struct shared shared[SHARED_KEPT];
     struct {
@@ -480,7 +494,7 @@ void samples_heard(struct process *p, const struct trace *t);
 void samples_seen(struct model *m, struct process *p, const struct trace *t);
 void samples_anew(struct process *p);
 
-/* model_average.c, model_share.c: partial all-reduces at the master. */
+/* model_ledger.c, model_owed.c: partial all-reduces at the master. */
 void average_takes(struct model *m, struct process *p, const struct trace *t);
 void average_gives(struct model *m, struct process *p, const struct trace *t);
 void average_settled(struct model *m);
@@ -511,7 +525,7 @@ void sync_taken(struct model *m, struct process *p, const struct trace *t);
 
 /* model_data.c: the bytes of partial all-reduces. */
 void data_free(struct model *m);
-void data_enrolled(struct model *m, const struct average *a);
+void data_enrolled(struct model *m, const struct ledger *r);
 void data_begins(struct model *m, struct process *p, struct caller *c,
                  const struct trace *t);
 void data_planned(struct model *m, const struct process *p,

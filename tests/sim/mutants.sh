@@ -609,6 +609,7 @@ an attempt to link the silent counts (M10)|master/edges.c|s/if (silence_is_suspe
 a deaf master judges (M11)|master/silence.c|s/return m->now - m->heard_at >= .*;/return false;/
 no time after an outage (M11)|master/silence.c|s/\*since = m->now + grace;/*since = m->now;/
 its own sleep counts (M15)|master/own_clock.c|s/^ *c->slept += gap;//
+its clock goes back (M15)|master/own_clock.c|s/c->due > c->last/true/
 no fresh deadline after its sleep (M15)|master/silence.c|/^void silence_slept/,/^}/s/give_time(m, gap);/(void)gap;/
 strangers pay for its sleep (M15)|master/silence.c|s/m->peers\[i\].last_recv = m->now;/(void)0;/
 a view that is not kept (J1)|master/round.c|/may_install(m, group) ||/,/!memory_keep(m))/s/!memory_keep(m)/false/
@@ -923,7 +924,11 @@ a part of one holder is committed (A7)|master/coverage.c|s/holders > 0 && 2 . ho
 END without all parts (A8)|master/coverage.c|s/^        if (has_all(r, i))$/        if (true)/
 late callers open a round (A2)|master/coverage_call.c|s/^        if (c && !c->called && !c->out) return r;//
 the lapsed are not told (A9)|master/coverage.c|s/^            if (later) later->lapsed = true;//
-the lapsed keep their rounds (A9)|master/coverage_call.c|s/^            c->out = true;//
+the lapsed keep their rounds (A13)|master/coverage_call.c|s/^        coverage_missed(g, tag, id);//
+the refused keep their rounds (A13)|master/coverage.c|/^static void refuse_late/,/^}/s/^    coverage_missed.*//
+the failed keep their rounds (A13)|master/coverage.c|/^static void on_failed/,/^}/s/^        coverage_missed.*;$//
+who disagrees alone keeps its rounds (A13)|master/coverage_call.c|s/^    if (r->state == COVERAGE_DECIDED)$/    if (false)/
+the round that is undecided waits for the lapsed (A13)|master/coverage.c|s/all &= c->called .. c->out ../all \&= c->called ||/
 lost parts are not given up (A8)|master/coverage.c|/^static void give_up/,/^}/s/^        p->committed = false;//
 members may disagree (A3)|master/coverage_call.c|s/if (fields.i..a == fields.i..b) continue;/continue;/
 a CALL that comes twice counts (A2)|master/coverage_call.c|s/^    if (msg->partial.version <= p->average_calls) return;//
