@@ -383,6 +383,10 @@ static pcclResult_t run_op(pcclComm_t *c, const pcclCollective_t *op,
     struct op_request r;
     struct op *started;
     pccl_ns until = comm_limit(c);
+    /* Before it begins: the fast path keeps the lock. If it gave way to a
+     * thread that polls, the call and then those of the others would become
+     * operations. */
+    comm_yield_lock(c);
     pcclResult_t rc = prepare(c, op, q, &r);
     if (rc != pcclSuccess) {
         count_started(&c->counters, op->kind);

@@ -244,10 +244,7 @@ enum look progress_poll(pcclComm_t *c, struct poll_loop *loop)
     for (loop->looks = 1;; loop->looks++) {
         enum look found = loop->look(c, loop);
         if (found == LOOK_DONE || found == LOOK_ELSE) return found;
-        if (atomic_load(&c->waiting) > 0) {
-            if (loop->keeps_lock) return LOOK_ELSE;
-            comm_yield_lock(c);
-        }
+        if (!loop->keeps_lock) comm_yield_lock(c);
         if (found == LOOK_MOVED) {
             end = 0;
             idle = 0;

@@ -89,7 +89,7 @@ struct poll_loop {
     enum look (*look)(pcclComm_t *c, struct poll_loop *loop);
     void *user;
     pccl_ns until;   /* PCCL_NEVER: the policy decides */
-    bool keeps_lock; /* for a thread that wants the lock it ends with ELSE */
+    bool keeps_lock; /* also from a thread that wants it */
     uint32_t looks;  /* so far */
 };
 
