@@ -101,11 +101,15 @@ static void find_endpoints(struct engine *e)
     q->limit[COLL_ALLTOALLV] = table_has(e, COLL_ALLTOALLV, 0);
 }
 
-bool fast_endpoint_is_idle(const struct fast_endpoint *ep)
+bool fast_endpoint_is_settled(const struct fast_endpoint *ep)
 {
     const struct conn *c = ep->conn;
-    return conn_is_idle(c) && ep->link->control_count == 0 &&
-           ep->link->unexpected_count == 0;
+    return conn_is_idle(c) && ep->link->control_count == 0;
+}
+
+bool fast_endpoint_is_idle(const struct fast_endpoint *ep)
+{
+    return fast_endpoint_is_settled(ep) && ep->link->unexpected_count == 0;
 }
 
 /* --------------------------------------------------------------- starting */
@@ -197,7 +201,10 @@ static bool may_start(struct engine *e, const struct op_request *r)
     q->cached = q->pairs ? NULL : find_cached(e, q, r->tag, q->result);
     if (!q->pairs && !q->cached) return false;
     for (uint32_t i = 0; i < q->ep_count; i++) {
-        if (!fast_endpoint_is_idle(&q->eps[i])) return false;
+        const struct fast_endpoint *ep = &q->eps[i];
+        bool ready =
+            q->pairs ? fast_endpoint_is_settled(ep) : fast_endpoint_is_idle(ep);
+        if (!ready) return false;
     }
     return fits(e, q, r);
 }

@@ -31,6 +31,7 @@ struct op;
 struct op_request;
 struct cached_result;
 struct tag_entry;
+struct unexpected;
 
 struct fast_endpoint {
     struct conn *conn;
@@ -41,6 +42,7 @@ struct fast_endpoint {
     uint32_t frames;     /* frames expected */
     const uint8_t *body; /* bytes received; NULL: none yet */
     /* Of pairs: */
+    struct unexpected *early; /* the data came before the call; or NULL */
     uint64_t tx_digest, rx_digest;
     uint8_t head[FRAME_SIZE]; /* the frame that is to come */
 };
@@ -99,7 +101,9 @@ bool fast_may_begin(struct engine *e, const struct op_request *r);
 /* False: the member has no channel, or other connections. */
 bool fast_find_endpoint(struct engine *e, uint32_t rank,
                         struct fast_endpoint *ep);
-/* Nothing is half sent or half read, and nothing else waits. */
+/* Nothing is half sent or half read, and nothing else waits to be sent. */
+bool fast_endpoint_is_settled(const struct fast_endpoint *ep);
+/* ... and no frame is kept that came before its operation. */
 bool fast_endpoint_is_idle(const struct fast_endpoint *ep);
 /* All transfers to the partner have been sent. */
 void fast_mark_sent(struct engine *e, struct op *op, struct endpoint *ep,

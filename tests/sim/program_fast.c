@@ -85,6 +85,14 @@ static bool is_partner(const struct sim_proc *p, const struct sim_proc *q)
     return q != p && view_find(v, q->session->id) < v->size;
 }
 
+static bool has_early(const struct fast_path *q)
+{
+    for (uint32_t i = 0; q->pairs && i < q->ep_count; i++) {
+        if (q->eps[i].early) return true;
+    }
+    return false;
+}
+
 static void look_at_start(const struct sim *s, const struct sim_proc *p,
                           const struct sim_op *o)
 {
@@ -107,6 +115,7 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
               "process %u has begun a fast operation that is over", p->uid);
     c->fast_rewound += rewound;
     c->fast_before += before;
+    c->fast_early += has_early(&e->fast);
     c->fast_broadcast += o->spec.coll == COLL_BROADCAST;
     c->fast_barrier += o->spec.coll == COLL_BARRIER;
     c->fast_allgather += o->spec.coll == COLL_ALLGATHER;
@@ -334,6 +343,7 @@ static void count_converted(const struct sim_proc *p, enum fast_status state)
     c->fast_pairs_converted += p->session->engine->fast.pairs;
     c->fast_pairs_held +=
         p->session->engine->fast.pairs && p->session->engine->fast.holds;
+    c->fast_early_converted += has_early(&p->session->engine->fast);
     c->fast_slept += f->slept;
     c->fast_closed += f->closed;
     c->fast_ended += f->ended;
