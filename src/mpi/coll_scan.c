@@ -3,7 +3,10 @@
  * Large vectors are transposed: each member gets one slice of all of them,
  * folds it in rank order, and sends every member its prefix of that slice. So a
  * member sends and receives two vectors and folds one, where an all-gather has
- * it receive and fold those of all. */
+ * it receive and fold those of all.
+ *
+ * Medium ones of a host go to the first member as a whole: a gather and a
+ * scatter, of 2(n-1) messages where transposing takes 2n(n-1). */
 #include "coll.h"
 
 #include <stdlib.h>
@@ -13,12 +16,35 @@
  * than all vectors for everybody (tests/bench/NOTES.md: scan). */
 enum { SLICED_MIN = 256 * 1024 };
 
+/* Of those that go to one member: bytes of all vectors that are still gathered
+ * by all, and of one vector for each member, beyond which the one that folds
+ * takes longer than all together (ibid.). */
+enum { STAR_TOTAL = 32 * 1024, STAR_EACH = 8 * 1024 };
+
 /* Stages: the packed input, a slice of all vectors, the packed result. */
 enum { INPUT, SLICES, RESULT };
 
-static MPI_Count slice_first(const struct coll *coll, int r)
+/* Only the members of the moment decide: a restart may have fewer. */
+static bool is_star(const struct coll *coll)
 {
     MPI_Count n = coll->members->size;
+    MPI_Count size = coll->recvcount * coll->recvtype->size;
+    return coll->members->shares_memory && size > STAR_TOTAL / n &&
+           size <= n * STAR_EACH;
+}
+
+static bool is_sliced(const struct coll *coll)
+{
+    MPI_Count all = coll->recvtype->size * coll->members->size;
+    return all > 0 && coll->members->size > 1 &&
+           coll->recvcount >= SLICED_MIN / all;
+}
+
+/* In a star the first member's slice is everything. */
+static MPI_Count slice_first(const struct coll *coll, int r)
+{
+    MPI_Count n = is_star(coll) ? 1 : coll->members->size;
+    if (r > n) r = (int)n;
     MPI_Count rest = coll->recvcount % n;
     return coll->recvcount / n * r + (r < rest ? r : rest);
 }
@@ -50,10 +76,12 @@ static void describe_slices(const struct coll *coll, size_t *bytes,
     }
 }
 
-static void all_to_all(struct coll *coll)
+static void exchange(struct coll *coll, pcclFlow_t flow)
 {
     size_t n = (size_t)coll->members->size, *arrays = coll->exchange;
     coll->op.kind = pcclKindAllToAllV;
+    coll->op.flow = flow;
+    coll->op.root = 0;
     coll->op.send_bytes = arrays;
     coll->op.send_displs = arrays + n;
     coll->op.recv_bytes = arrays + 2 * n;
@@ -81,7 +109,7 @@ static int transpose(struct coll *coll)
     coll->op.sendbuf = from;
     coll->op.recvbuf = coll_stage(coll, SLICES, n * mine);
     if (!coll->op.recvbuf) return MPI_ERR_NO_MEM;
-    all_to_all(coll);
+    exchange(coll, is_star(coll) ? pcclFlowToRoot : pcclFlowAll);
     return COLL_RUN;
 }
 
@@ -118,21 +146,13 @@ static int transpose_back(struct coll *coll)
         coll->op.recvbuf =
             coll_stage(coll, RESULT, (size_t)(coll->recvcount * type->size));
     if (!coll->op.recvbuf) return MPI_ERR_NO_MEM;
-    all_to_all(coll);
+    exchange(coll, is_star(coll) ? pcclFlowFromRoot : pcclFlowAll);
     return COLL_RUN;
-}
-
-/* Only the members of the moment decide: a restart may have fewer. */
-static bool is_sliced(const struct coll *coll)
-{
-    MPI_Count all = coll->recvtype->size * coll->members->size;
-    return all > 0 && coll->members->size > 1 &&
-           coll->recvcount >= SLICED_MIN / all;
 }
 
 int step_scan(struct coll *coll)
 {
-    if (!is_sliced(coll)) return step_reduce_fold(coll);
+    if (!is_star(coll) && !is_sliced(coll)) return step_reduce_fold(coll);
     if (coll->round == 0) return transpose(coll);
     if (coll->round == 1) return transpose_back(coll);
     bool gets = coll->fold == FOLD_UP_TO || coll->members->rank > 0;

@@ -1,15 +1,16 @@
 /* mpi_scan.c - tests MPI_Scan and MPI_Exscan of vectors on both sides of the
- * size from which on they go in slices: counts that no number of ranks divides,
- * an operator that does not commute on a type with holes, in place and not,
- * blocking, nonblocking and persistent. */
+ * sizes from which on they go to one rank, and in slices: counts that no number
+ * of ranks divides, an operator that does not commute on a type with holes, in
+ * place and not, blocking, nonblocking and persistent. */
 #include "conform.h"
 
 static int rank, size;
 
 enum { GUARD = 7 };
 
-/* Too small for slices, too large for the rest not to count, and large. */
-static const int counts[] = {1, 5, 4099, 40009, 262147};
+/* Gathered, for one rank of several to fold, too small for slices, too large
+ * for the rest not to count, and large. */
+static const int counts[] = {1, 5, 2049, 4099, 40009, 262147};
 
 /* x -> a * x + b, modulo a prime: composition does not commute. */
 struct map {
