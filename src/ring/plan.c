@@ -18,7 +18,8 @@ void plan_init(struct plan *p, const struct plan_request *request)
     p->root = p->r.root;
     p->chunks = p->r.world;
     p->segments = 1;
-    uint32_t beside = p->r.one_host ? p->r.world : 1;
+    uint64_t beside = p->r.one_host ? p->r.world : 1;
+    if (p->r.coll == COLL_ALLGATHER) beside *= p->r.world; /* blocks of each */
     p->uncached = !p->r.codes && plan_vector_size(p) * beside >= p->r.cached;
     p->streamed = p->uncached && p->r.one_host && p->r.shared_memory;
     p->algorithm = algorithm_choose(&p->r);

@@ -849,8 +849,7 @@ fast pairs write into the vector (D21d)|ring/fast_pairs.c|s/q->own/((uint8_t *)q
 fast pairs that turn into one forget what they took (D9d)|ring/fast_pairs.c|s/    if (!q->holds) return;/    return;/
 fast pairs that turn into one lose the sum (D9d)|ring/fast_pairs.c|s/^        memcpy(op->r.recvbuf, q->own, .*/        (void)0;/
 fast pairs compare 16 bytes (D9d)|ring/fast_pairs.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
-fast pairs take early data with other arguments (D9d)|ring/fast_pairs.c|s/           f->digest == ep->rx_digest;/           true;/
-fast pairs take early data of the next operation (D9d)|ring/fast_pairs.c|s/ f->seq == q->tag->next \&\& / /
+fast pairs read early data from the queue as well (D9d)|ring/fast_pairs.c|s/^        if (ep->early)$/        if (ep->early \&\& q->holds)/
 fast pairs that turn into one wait for early data (D9d)|ring/fast_pairs.c|s/    if (!q->holds) check_early(e, op);//
 words of a gather sent before all blocks (D23)|ring/star.c|s/return s->missing == 0;/return s->missing <= 1;/
 a scatter is not confirmed (D23)|ring/star.c|s/^    .unfit = unfit_scatter,/&\n    .defers = true,/
