@@ -45,21 +45,21 @@ static const struct algorithm *table_entry(const struct engine *e,
 }
 
 static bool table_has(const struct engine *e, enum plan_coll coll,
-                      uint64_t size)
+                      uint64_t size, bool tree)
 {
     const struct algorithm *a = table_entry(e, coll, size);
-    bool tree = e->fast.has_tree && !confirms(coll);
     return a->is_fast && (a == &small_tree) == tree;
 }
 
-/* Whole-view operations below this size have an algorithm that may be fast. */
-static uint64_t table_limit(const struct engine *e, enum plan_coll coll)
+/* Whole-view operations of `low` bytes up to below this size have an algorithm
+ * that may be fast, over a tree or not. */
+static uint64_t table_limit(const struct engine *e, enum plan_coll coll,
+                            uint64_t low, bool tree)
 {
-    uint64_t low = 0;
     uint64_t high = PLAN_SEGMENT_MAX + 1;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (table_has(e, coll, middle))
+        if (table_has(e, coll, middle, tree))
             low = middle + 1;
         else
             high = middle;
@@ -90,15 +90,19 @@ static void find_endpoints(struct engine *e)
     /* Over a grid the smallest ones go, which nobody does on the fast path. */
     if (!e->ring || e->links.frozen || e->links.world < 2 || e->grid) return;
     if (e->mesh) find_partners(e, NULL, &q->all);
-    if (q->has_tree && fast_tree_shape(e, &q->plan))
-        find_partners(e, &q->plan, &q->near);
+    if (fast_tree_shape(e, &q->plan)) find_partners(e, &q->plan, &q->near);
     if (!q->all.able && !q->near.able) return;
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
                                            COLL_ALLGATHER, COLL_REDUCE_SCATTER};
-    for (size_t i = 0; i < ARRAY_COUNT(colls); i++)
-        q->limit[colls[i]] = table_limit(e, colls[i]);
-    q->limit[COLL_BARRIER] = table_has(e, COLL_BARRIER, 0);
-    q->limit[COLL_ALLTOALLV] = table_has(e, COLL_ALLTOALLV, 0);
+    for (size_t i = 0; i < ARRAY_COUNT(colls); i++) {
+        enum plan_coll coll = colls[i];
+        bool none = q->has_tree && !confirms(coll);
+        q->limit[coll] = none ? 0 : table_limit(e, coll, 0, false);
+        q->limit_tree[coll] = table_limit(e, coll, q->limit[coll], true);
+    }
+    q->limit[COLL_BARRIER] = table_has(e, COLL_BARRIER, 0, false);
+    q->limit_tree[COLL_BARRIER] = table_has(e, COLL_BARRIER, 0, true);
+    q->limit[COLL_ALLTOALLV] = table_has(e, COLL_ALLTOALLV, 0, false);
 }
 
 bool fast_endpoint_is_settled(const struct fast_endpoint *ep)
@@ -183,17 +187,17 @@ static bool may_start(struct engine *e, const struct op_request *r)
     struct fast_path *q = &e->fast;
     enum plan_coll coll = r->plan.coll;
     if (!fast_may_begin(e, r)) return false;
-    q->pairs = confirms(coll);
-    q->tree = q->has_tree && !q->pairs;
-    struct fast_partners *partners = q->tree ? &q->near : &q->all;
-    q->eps = partners->eps;
-    q->ep_count = partners->count;
-    if (!partners->able) return false;
     if (r->quant.algorithm != QUANT_NONE) return false;
     uint64_t size = r->plan.count;
     if (coll == COLL_BARRIER || coll == COLL_ALLTOALLV) size = 0;
     if (plan_coll_reduces(coll)) size *= r->plan.element;
-    if (size >= q->limit[coll]) return false;
+    q->pairs = confirms(coll);
+    q->tree = size >= q->limit[coll];
+    if (q->tree && (q->pairs || size >= q->limit_tree[coll])) return false;
+    struct fast_partners *partners = q->tree ? &q->near : &q->all;
+    q->eps = partners->eps;
+    q->ep_count = partners->count;
+    if (!partners->able) return false;
     q->size = q->result = (uint32_t)size;
     if (coll == COLL_ALLGATHER) q->result *= e->links.world;
     q->tag = op_tag_entry(e, 0, r->tag);

@@ -68,9 +68,10 @@ struct fast_path {
     struct fast_partners all;  /* the other members, in the order of ranks */
     struct fast_partners near; /* the children in the tree, then the parent */
     struct plan plan;          /* of the tree */
-    /* By collective: bytes from which on another algorithm is chosen. */
+    /* By collective: bytes from which on they go over the tree, */
     uint64_t limit[COLL_COUNT];
-    struct fast_endpoint *eps; /* of `all` or of `near` */
+    uint64_t limit_tree[COLL_COUNT]; /* ... and no other fast way */
+    struct fast_endpoint *eps;       /* of `all` or of `near` */
     uint32_t ep_count, left;
     const struct op_request *r; /* NULL: no operation is under way */
     struct tag_entry *tag;

@@ -48,10 +48,11 @@ static bool size_endpoint(struct fast_path *q, uint32_t i)
     size_t bytes = 0;
     for (uint32_t k = 0; k < sends; k++) {
         plan_send(p, rank, k, &x);
+        if (x.size > EAGER_MAX) return false; /* rule D2b */
         bytes += FRAME_SIZE + x.size;
     }
     ep->sends = (uint32_t)(bytes - FRAME_SIZE * (size_t)sends);
-    return bytes <= EAGER_MAX && channel_room(ep->conn->channel, &to) >= bytes;
+    return channel_room(ep->conn->channel, &to) >= bytes;
 }
 
 bool fast_tree_fits(struct fast_path *q, const struct op_request *r)

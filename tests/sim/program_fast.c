@@ -13,9 +13,11 @@
 
 enum { PATIENCE = 64, DIES_AMID = 48 };
 
-/* In some universes with a tree: its members are more than are all linked. */
+/* In some universes with a tree: its members are more than are all linked. In
+ * some others only the all-reduces go over a tree. */
 void sim_choose_tree(struct sim_options *o, uint64_t seed)
 {
+    if (seed % 17 == 2 || seed % 17 == 9) o->algorithm = "allreduce:tree";
     if (seed % 11 != 7 && seed % 11 != 10) return;
     o->procs = o->quorum = 9 + (uint32_t)(seed / 11 % 5);
     o->alive_max = SIM_ALIVE_MAX;
@@ -317,6 +319,8 @@ static void count_done(const struct sim *s, const struct sim_proc *p,
     c->fast_at_once += f->polls == 0;
     c->fast_waited += f->polls > 0;
     c->fast_tree += p->session->engine->fast.tree;
+    c->fast_tree_beside +=
+        p->session->engine->fast.tree && !p->session->engine->fast.has_tree;
     c->fast_pairs += p->session->engine->fast.pairs;
     c->fast_closed_done += f->closed;
     c->fast_ended_done += f->ended;
