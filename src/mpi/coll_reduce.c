@@ -21,7 +21,7 @@ enum {
     SCATTER_BLOCK = 16 * 1024,
     SCATTER_TOTAL = 64 * 1024,
     SCATTER_MEMBERS = 32,
-    SCATTER_MANY = 9, /* members whose all-reduce goes over a tree */
+    SCATTER_MANY = 5, /* members whose all-reduce goes over a tree */
     SCATTER_TOTAL_MANY = 32 * 1024, /* ... and pairs from more bytes on */
 };
 
