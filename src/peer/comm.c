@@ -285,7 +285,6 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
     if (!c->session || !c->master.store || !c->io.sockets || !wakes ||
         c->master.poll_fd < 0)
         return false;
-    for (uint32_t i = 0; i < CONNS_MAX; i++) c->io.sockets[i].fd = -1;
     struct session_config config = {
         .driver = {.user = c,
                    .dial = comm_io_dial,

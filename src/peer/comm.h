@@ -104,9 +104,9 @@ struct comm_io {
     uint64_t refused;   /* connections of other users (rule L9) */
     uint16_t port;
     struct comm_socket *sockets; /* CONNS_MAX, index = connection number */
-    uint32_t end;                /* no socket from this index on */
-    bool brief; /* this pass moves at most BRIEF_TURN in each direction */
-    bool cut;   /* ... and has left something */
+    uint32_t end; /* no socket from this index on, and nothing written there */
+    bool brief;   /* this pass moves at most BRIEF_TURN in each direction */
+    bool cut;     /* ... and has left something */
     enum comm_transport transport;
     struct shared_region region; /* that others of this host read (rule L7) */
 };

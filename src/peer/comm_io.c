@@ -20,8 +20,8 @@
 static uint32_t free_number(const pcclComm_t *c)
 {
     for (uint32_t i = 0; i < CONNS_MAX; i++) {
-        if (c->io.sockets[i].fd < 0 && conn_is_free(c->session->links, i))
-            return i;
+        bool used = i < c->io.end && c->io.sockets[i].fd >= 0;
+        if (!used && conn_is_free(c->session->links, i)) return i;
     }
     return NO_CONN;
 }
