@@ -1316,7 +1316,7 @@ PCCL_EXPORT pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms,
                                        pcclEvent_t *event);
 
 /* Frees the memory of a message; has no effect on other events. To be called
- * before the communicator is destroyed. */
+ * before the communicator is destroyed, also where the run is over. */
 PCCL_EXPORT pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event);
 
 /* Several at once: releases the first *count of the events, as

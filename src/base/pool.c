@@ -59,6 +59,11 @@ void pool_give(struct pool *p, void *memory)
     p->cached += bytes;
 }
 
+void pool_discard(void *memory)
+{
+    if (memory) free((struct pool_block *)memory - 1);
+}
+
 static void free_some(struct pool *p, uint32_t class, uint32_t count)
 {
     struct pool_list *list = &p->lists[class];

@@ -29,6 +29,7 @@ struct pool {
 /* Uninitialized memory, aligned to 64 bytes; NULL: no memory. */
 void *pool_take(struct pool *p, size_t size);
 void pool_give(struct pool *p, void *block); /* NULL is fine */
+void pool_discard(void *block);              /* its pool is gone; likewise */
 
 /* Frees the blocks that were not used for POOL_IDLE, or twice as long. Called
  * now and then. */

@@ -158,6 +158,11 @@ void message_release(struct messages *m, struct message_event *event)
     }
 }
 
+void message_discard(struct message_event *message)
+{
+    pool_discard(message);
+}
+
 void message_free(struct messages *m)
 {
     struct message_event *event;

@@ -179,6 +179,8 @@ int message_cancel_send(struct messages *m, uint64_t to, uint64_t key);
 /* The next event or NULL; it belongs to the consumer until released. */
 struct message_event *message_take(struct messages *m);
 void message_release(struct messages *m, struct message_event *event);
+/* The same once they are freed; NULL is fine. */
+void message_discard(struct message_event *message);
 void message_use(struct messages *m); /* from here on all losses are events */
 
 /* --- for the owner of the engine --- */

@@ -97,9 +97,13 @@ static void describe(struct message_event *from, pcclEvent_t *to)
     to->owned = block;
 }
 
+/* The session that it came to may be over. */
 static void release(pcclComm_t *comm, pcclEvent_t *event)
 {
-    if (event->owned) message_release(&comm->session->messages, event->owned);
+    if (event->owned && comm->session)
+        message_release(&comm->session->messages, event->owned);
+    else
+        message_discard(event->owned);
     event->kind = pcclEventNone;
     event->owned = NULL;
 }
@@ -163,7 +167,7 @@ pcclResult_t pcclTakeEvents(pcclComm_t *comm, int timeout_ms,
 
 pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event)
 {
-    pcclResult_t rc = enter(comm);
+    pcclResult_t rc = api_begin(comm, &comm);
     if (rc != pcclSuccess) return rc;
     if (!event) return leave(comm, pcclInvalidArgument);
     release(comm, event);

@@ -78,6 +78,17 @@ static void test_blocks_in_use_stay(void **state)
     assert_int_equal(pool.cached, 4096);
 }
 
+static void test_a_block_outlives_its_pool(void **state)
+{
+    (void)state;
+    struct pool other = {.cached = 0};
+    void *block = pool_take(&other, 4000);
+    pool_trim(&other);
+    memset(block, 7, 4000);
+    pool_discard(block);
+    pool_discard(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,6 +98,7 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_blocks_in_use_stay, setup,
                                         teardown),
+        cmocka_unit_test(test_a_block_outlives_its_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

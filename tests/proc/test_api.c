@@ -408,6 +408,29 @@ static void reduces_from_many_threads(void **state)
     }
 }
 
+/* ---------------------------------------------------------------- messages */
+
+/* Its memory can be given back when the run that it came by is over, and
+ * another one cannot be joined. */
+static void message_outlives_its_run(void **state)
+{
+    struct house *h = *state;
+    pcclMember_t members[2];
+    pcclEvent_t event;
+    int rank;
+    OK(pcclGetView(h->b, NULL, &rank, NULL, members, 2));
+    OK(pcclPostMessage(h->b, members[1 - rank].id, "head", 4, "body", 4));
+    OK(pcclTakeEvent(h->a, -1, &event));
+    assert_int_equal(event.kind, pcclEventMessage);
+    OK(pcclInterruptMaster(h->master));
+    OK(pcclMasterAwaitTermination(h->master));
+    assert_int_equal(pcclUpdateTopology(h->a), pcclUpdateTopologyFailed);
+    assert_int_equal(pcclConnect(h->a), pcclMasterConnectionFailed);
+    assert_memory_equal(event.body, "body", 4);
+    OK(pcclReleaseEvent(h->a, &event));
+    assert_int_equal(event.kind, pcclEventNone);
+}
+
 /* ------------------------------------------------------------------ worlds */
 
 /* One process, two groups: they vote together and reduce separately. */
@@ -467,6 +490,7 @@ int main(int argc, char **argv)
         TWO(destroyed_with_an_operation_in_flight),
         TWO(reduces_beside_questions),
         TWO(reduces_from_many_threads),
+        TWO(message_outlives_its_run),
         cmocka_unit_test(ipv6),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
