@@ -90,6 +90,12 @@ mpi/agree.c mpi/coll_pending.c mpi/coll_steps.c mpi/comm_split.c mpi/elastic.c
 mpi/elastic_partial.c mpi/graph.c mpi/inter.c mpi/match.c mpi/message_table.c
 mpi/mpi_comm.c mpi/mpi_probe.c mpi/p2p.c mpi/partitioned.c mpi/partner.c mpi/rank_use.c
 mpi/revoke.c mpi/transport.c mpi/ulfm.c mpi/world.c
+link/send_window.c peer/api_message.c peer/comm_io.c peer/comm_listen.c
+peer/comm_master.c peer/comm_prefetch.c peer/comm_resume.c peer/comm_save.c
+peer/comm_secure.c peer/comm_self.c peer/comm_shm.c peer/comm_state.c
+peer/comm_watch.c peer/progress_wait.c
+base/io_loop.c peer/comm_calls.c peer/comm_samples.c peer/comm_tell.c
+peer/progress.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -105,7 +111,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
 fuzzers='conn master replicas wire frame text launch agent remote manifest
     journal secure token key guest gate elect elf ask memory environment
     topology http trace checkpoint job output elector host hook
-    surroundings state elect_http server mpi'
+    surroundings state elect_http server mpi driver'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
