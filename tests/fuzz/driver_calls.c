@@ -463,6 +463,7 @@ static void call(uint8_t which, struct fuzz_input *in)
 
 void program_call(uint8_t which, struct fuzz_input *in)
 {
+    kernel_call_begins();
     kernel_on = true;
     call(which % CALL_KINDS, in);
     kernel_on = false;
@@ -483,6 +484,7 @@ void program_begin(const struct program_options *options)
 
 void program_end(void)
 {
+    kernel_call_begins();
     kernel_on = true;
     destroy();
     kernel_on = false;

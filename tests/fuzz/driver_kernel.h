@@ -89,6 +89,8 @@ void kernel_fail(enum kernel_call call, uint8_t after, uint8_t times,
                  int error);
 /* The byte that comes after so many to the driver changes. */
 void kernel_spoil(uint32_t after, uint8_t change);
+/* Each call of the program ends after so many steps of the others. */
+void kernel_call_begins(void);
 /* A turn of each thread whose lock is free. False: none had one. */
 bool kernel_turn(void);
 bool kernel_has_thread(void);

@@ -267,6 +267,25 @@ static void scribble(const struct tape_record *r)
     }
 }
 
+/* What any kernel may do at any time, and no call of the program notices. */
+static bool is_usual(enum kernel_call call, int error)
+{
+    switch (call) {
+    case KERNEL_SHORT:
+        return true;
+    case KERNEL_RECV:
+    case KERNEL_SEND:
+        return error == EAGAIN || error == EINTR;
+    case KERNEL_POLL:
+        return error == EINTR;
+    case KERNEL_ACCEPT:
+        return error == EAGAIN || error == EINTR || error == EMFILE ||
+               error == ENOMEM;
+    default:
+        return false;
+    }
+}
+
 static void fail(const struct tape_record *r)
 {
     static const int errors[] = {EAGAIN,     EINTR,  ECONNRESET,   ENOMEM,
@@ -274,11 +293,12 @@ static void fail(const struct tape_record *r)
                                  EADDRINUSE, EPIPE,  ECONNREFUSED, ETIMEDOUT};
     struct fuzz_input in = {r->bytes, r->size};
     uint8_t after = fuzz_u8(&in), times = fuzz_u8(&in) % 16;
-    uint8_t error = fuzz_u8(&in);
+    uint8_t which = fuzz_u8(&in);
     enum kernel_call call = (enum kernel_call)(r->arg % KERNEL_CALLS);
-    kernel_fail(call, after, times,
-                call == KERNEL_SHORT ? error
-                                     : errors[error % ARRAY_COUNT(errors)]);
+    int error =
+        call == KERNEL_SHORT ? which : errors[which % ARRAY_COUNT(errors)];
+    if (!is_usual(call, error)) program_is_troubled();
+    kernel_fail(call, after, times, error);
 }
 
 static void set_text(const struct tape_record *r)
@@ -320,7 +340,6 @@ static void happen(const struct tape_record *r, bool amid)
         pass(r->arg * 10 * PCCL_MS);
         return;
     case DRIVER_FAULT:
-        program_is_troubled();
         fail(r);
         return;
     case DRIVER_SPOIL:
