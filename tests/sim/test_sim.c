@@ -371,7 +371,7 @@ static void disagree(struct sim_options *o, uint64_t seed)
 static bool is_rare(uint64_t seed)
 {
     bool mixes = !all_of || is_kind("fast") || is_kind("scarce");
-    return is_kind("rare") || (mixes && seed % 7 == 6);
+    return is_kind("rare") || ((mixes || is_kind("rooted")) && seed % 7 == 6);
 }
 
 /* Faults that last in any universe, also of large vectors and mismatches. */
