@@ -408,9 +408,8 @@ struct op *fast_convert(struct engine *e)
         fast_star_hold(e, op);
         return op;
     }
-    if (!q->pairs)
-        op->confirm = false; /* as its DATA had it; `cached` gives
-                                the slot */
+    /* As its DATA had it; `cached` gives the slot. */
+    if (!q->pairs) op->confirm = false;
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];
         bool above = !q->tree || plan_is_parent(&op->plan, ep->rank);

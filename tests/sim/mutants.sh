@@ -872,7 +872,7 @@ fast blocks sent down before they are here (D9)|ring/small_tree.c|s/return s->mi
 fast path leaves a block out (D9)|ring/fast_path.c|s/        if (from != to) memmove(to, from, q->size);/        if (i == e->rank) memmove(to, from, q->size);/
 fast path's copy has the old number (D9)|ring/fast_path.c|s/^    q->cached->seq = q->frame.seq;//
 converted under the next number (D9)|ring/fast_path.c|s/    q->tag->next = q->frame.seq;//
-converted asks for DONE (D9)|ring/fast_path.c|s/    op->confirm = false; .*//
+converted asks for DONE (D9)|ring/fast_path.c|s/^    if (!q->pairs) op->confirm = false;//
 a launch without memory takes the verdict (F6)|elastic/session_launch.c|s/^    struct op .op = engine_launch(s->engine, r, true);/    if (end->has_verdict) session_take_verdict(s, r); &/;s/^    if (end->has_verdict) session_take_verdict(s, r);$//
 converted counts no sent frame (D9)|ring/fast_path.c|s/ep->send_next = ep->sent = ep->sends;/ep->send_next = ep->sends;/
 fast endpoints of closed connections (D9)|ring/op_frame.c|s/    e->fast.known = false;//
