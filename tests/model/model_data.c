@@ -111,8 +111,8 @@ void data_planned(struct model *m, const struct process *p,
 static const struct input *input_of(const struct model *m, uint64_t id,
                                     const struct caller *c)
 {
-    for (uint32_t i = 0; i < INPUTS_KEPT; i++) {
-        const struct input *x = &m->inputs[i];
+    for (uint32_t i = 1; i <= INPUTS_KEPT; i++) { /* mostly a late one */
+        const struct input *x = &m->inputs[(m->input_next - i) % INPUTS_KEPT];
         if (x->bytes && x->id == id && x->tag == c->tag &&
             x->number == c->number && x->term == c->term)
             return x;

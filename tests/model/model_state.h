@@ -22,7 +22,8 @@ enum {
     CHUNKS_ASKED = 8,   /* of a member at a time (A5) */
     SHARED_KEPT = 64,   /* partial all-reduces whose ends are compared, */
     ROLLS_KEPT = 256,   /* ... whose members are known, */
-    INPUTS_KEPT = 1024, /* and contributions to them */
+    INPUTS_KEPT = 8192, /* and contributions to them: for one that is stopped
+                           while others go on */
 };
 
 struct ids {

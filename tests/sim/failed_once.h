@@ -93,6 +93,10 @@ static const struct {
     {"disagree", 17077050},
     {"averages", 18001532}, /* A5: between a pause and a tick, in the oracle */
     {"averages", 18002681}, /* A7: a call after seven eighths, in the model */
+    {"averages", 700178},   /* A6: to whom FOLD goes, in the text */
+    {"averages", 802265},   /* A9: ... and RELEASE */
+    {"averages", 3006},     /* A13: a round that is undecided at a refusal */
+    {"averages", 703243},   /* A7: others go on for long, in the model */
 };
 
 #endif
