@@ -4,9 +4,8 @@
 pccl_ns own_clock_at(struct own_clock *c, pccl_ns host, pccl_ns late)
 {
     pccl_ns own = host - c->slept;
-    pccl_ns awake =
-        c->due > c->last ? c->due : c->last; /* until then, at least */
-    if (c->due != PCCL_NEVER && own - awake > late) {
+    if (c->due != PCCL_NEVER && own - c->due > late) {
+        pccl_ns awake = c->due > c->last ? c->due : c->last;
         pccl_ns gap = own - awake;
         c->slept += gap;
         c->gap += gap;
