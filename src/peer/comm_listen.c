@@ -43,12 +43,24 @@ static int listen_at(uint16_t port)
     return listen_on(AF_INET, port);
 }
 
+/* 0: the kernel does not say. */
+static uint16_t port_of(int fd)
+{
+    struct io_addr self = io_addr_local(fd);
+    return io_addr_port(&self);
+}
+
 bool comm_listen(pcclComm_t *c)
 {
     const struct port_range *r = &c->ways.range;
     int fd = -1;
     for (uint32_t port = r->first; fd < 0 && port <= r->last; port++)
         fd = listen_at((uint16_t)port);
+    c->io.port = fd >= 0 ? port_of(fd) : 0;
+    if (fd >= 0 && c->io.port == 0) {
+        fork_guard_close(fd); /* errno stays */
+        fd = -1;
+    }
     if (fd < 0) {
         int error = errno;
         if (r->first != 0 && error == EADDRINUSE)
@@ -59,9 +71,7 @@ bool comm_listen(pcclComm_t *c)
                            strerror(error));
         return false;
     }
-    struct io_addr self = io_addr_local(fd);
     c->io.listeners[0] = fd;
-    c->io.port = io_addr_port(&self);
     if (c->ways.announced.family != 0 && c->ways.announced_port == 0)
         c->ways.announced.port = c->io.port;
     return true;
