@@ -193,6 +193,9 @@ struct engine {
      * the unexpected messages (rule D2). A caller that waits for anything must
      * not set this, because the awaited frame may lie behind. */
     bool defers;
+    /* The caller waits for this operation alone, and returns when it is DONE:
+     * frames of the next one stay likewise. NULL: for something else. */
+    const struct op *goal;
     struct op *by_tag[TAG_HEADS];
     struct op_queue shorts, longs; /* operations on small vectors; all others */
     struct cached_result results[RESULTS_MAX];

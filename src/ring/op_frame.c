@@ -107,13 +107,24 @@ static bool end_frame(void *user, struct conn *c)
     return true;
 }
 
-/* The caller is launching. The next frame has data of an operation that is not
- * launched here, and may be next; or so much data that the launch would take
- * long. */
+/* The caller returns from its wait. Had it taken the first frame of the next
+ * operation, that one could not go on the fast path (rule D9b), and its frames
+ * would make those of others go as operations, too. */
+static bool returns(const struct engine *e)
+{
+    return e->goal && e->goal->phase == PHASE_DONE;
+}
+
+/* The caller is launching, or returns. The next frame is of an operation that
+ * is not launched here, and may be next; or it has so much data that the launch
+ * would take long. */
 static bool defers(const void *user, const struct frame *f)
 {
     const struct engine *e = user;
-    return e->defers && f->type == FRAME_DATA && f->epoch == e->links.epoch &&
+    bool leaves = returns(e);
+    bool starts = f->type == FRAME_DATA || (leaves && f->type == FRAME_READY);
+    if (!leaves && !e->defers) return false;
+    return starts && f->epoch == e->links.epoch &&
            (f->flags & FLAG_SINGLE_COPY || f->size > LAUNCH_TAKES ||
             !engine_is_past(e, f->scope, f->tag, f->seq));
 }

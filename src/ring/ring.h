@@ -250,6 +250,9 @@ bool engine_expects_from(const struct engine *e, const struct op *op,
  * unexpected messages (rule D2). A caller that waits for anything must not set
  * this, because the awaited frame may lie behind. */
 void engine_set_defers(struct engine *e, bool defers);
+/* The caller waits for this operation alone: when it is DONE, frames of the
+ * next one stay likewise. NULL: for something else. */
+void engine_set_goal(struct engine *e, const struct op *op);
 /* A caller waits for an operation and launches no others now (rule D4). */
 void engine_wait_begins(struct engine *e);
 

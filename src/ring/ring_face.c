@@ -131,6 +131,11 @@ void engine_set_defers(struct engine *e, bool defers)
     e->defers = defers;
 }
 
+void engine_set_goal(struct engine *e, const struct op *op)
+{
+    e->goal = op;
+}
+
 /* ---------------------------------------------------------- the fast path */
 
 /* The endpoints of the last operation. */

@@ -120,6 +120,40 @@ static void test_launches_leave_large_data(void **state)
     leave_what_is_ahead(true);
 }
 
+/* A caller that waits for one operation alone returns when it is done, and
+ * leaves the frames of the next ones where they are: data, and the READY of the
+ * last one, which has no credit left, goes first, and is followed by data. */
+static void leave_what_comes_next(uint64_t more, uint32_t frames)
+{
+    deaf[1][0] = true;
+    (void)launch(0, 0, out[0]);
+    settle();
+    for (uint64_t k = 1; k <= more; k++) (void)launch(0, k, out[k]);
+    settle();
+    const struct op *op = launch(1, 0, out[FILLING + 1]);
+    settle(); /* it sends */
+    const struct link *from = link_find(&engines[1]->links, ids[0], false);
+    engine_set_goal(engines[1], op);
+    assert_int_equal(take(false), FRAME_SIZE + COUNT * 8);
+    assert_int_equal(op->phase, PHASE_DONE);
+    assert_int_equal(take(false), 0);
+    engine_set_goal(engines[1], NULL);
+    (void)take(false);
+    assert_int_equal(from->unexpected_count, frames);
+}
+
+static void test_waits_leave_data_that_come_next(void **state)
+{
+    (void)state;
+    leave_what_comes_next(1, 1);
+}
+
+static void test_waits_leave_ready_that_comes_next(void **state)
+{
+    (void)state;
+    leave_what_comes_next(FILLING, FILLING + 1);
+}
+
 /* A frame that has begun is continued, wherever it is cut, and whatever its
  * body contains. */
 static void test_a_frame_that_has_begun_is_taken(void **state)
@@ -190,6 +224,10 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_launches_leave_large_data, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_waits_leave_data_that_come_next,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_waits_leave_ready_that_comes_next,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_frame_that_has_begun_is_taken,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_in_a_row_are_confirmed, setup,

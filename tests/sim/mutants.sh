@@ -747,7 +747,8 @@ result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy
 a term that is taken is claimed (H13)|master/replicas_collect.c|s/ || msg->resume.term == k->claim//
 a launch takes large data (D2)|ring/op_frame.c|s/f->size > LAUNCH_TAKES/false/
 launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->scope, f->tag, f->seq));/true);/
-frame left by a waiting one (D2)|ring/op_frame.c|s/return e->defers \&\& f->type/return f->type/
+frame left by a waiting one (D2)|ring/op_frame.c|s/if (!leaves \&\& !e->defers) return false;//
+a wait for one operation reads on (D2)|ring/op_frame.c|s/e->goal \&\& e->goal->phase == PHASE_DONE/false/
 half a frame is left (D2)|link/conn_receive.c|s/c->state != CONN_OPEN || c->peer || c->rx_state != RX_HEADER ||$/c->state != CONN_OPEN || c->peer ||/
 many in a row are cached (D4)|ring/op.c|s/ || e->in_a_row > e->many//
 no READY without credit (D2)|ring/op.c|s/ep->reserved = ep->ready || op_eager_fits(ep, x.size);/ep->reserved = true;/;s/if (!ep->reserved) {/if (ep->sends == 0) {/
