@@ -1017,10 +1017,11 @@ typedef enum pcclCollectiveKind_t {
 
 /* Of an all-to-all: the pairs that exchange data. All other sizes are 0, but
  * for what a root sends to itself. A gather or a scatter takes fewer messages
- * if the library is told that it is one. */
+ * if the library is told that it is one. Of an all-reduce: who gets the sum;
+ * the receive buffers of all but the root are not looked at. */
 typedef enum pcclFlow_t {
-    pcclFlowAll = 0,     /* all pairs */
-    pcclFlowToRoot = 1,  /* each member to the root: a gather */
+    pcclFlowAll = 0,     /* all pairs; everybody */
+    pcclFlowToRoot = 1,  /* each member to the root: a gather; the root */
     pcclFlowFromRoot = 2 /* the root to each member: a scatter */
 } pcclFlow_t;
 
@@ -1065,7 +1066,8 @@ typedef struct pcclCollective_t {
      * the library until the await. NULL, or a smaller size: none. */
     const pcclArgument_t *arguments;
     size_t argument_count;
-    pcclFlow_t flow; /* of an all-to-all; a smaller size: pcclFlowAll */
+    /* Of an all-to-all or all-reduce; a smaller size: pcclFlowAll. */
+    pcclFlow_t flow;
 } pcclCollective_t;
 
 /* Starts a collective. Never blocks. The arrays of sizes, displacements and

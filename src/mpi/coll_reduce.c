@@ -25,6 +25,12 @@ enum {
     SCATTER_TOTAL_MANY = 32 * 1024, /* ... and pairs from more bytes on */
 };
 
+/* Sums for a root: NOTES.md, "to and from one root". */
+enum {
+    REDUCE_MANY = 9,          /* members whose sums always go to the root */
+    REDUCE_SHARED = 3 * 1024, /* bytes of all but one that go to all */
+};
+
 /* Elements that operators see as the same have the same name. */
 static const char *const element_names[ELEMENT_COUNT] = {
     [ELEMENT_NONE] = "of the program",
@@ -107,6 +113,18 @@ static void keep(const struct coll *coll, const void *result)
                 coll->keep_count * type->size);
 }
 
+/* The sum goes to the root alone, unless a loss may give the root's number to a
+ * process that does not know it (E7). Among few members small sums go to all:
+ * that is one message deep. */
+static bool goes_to_root(const struct coll *coll)
+{
+    MPI_Count n = coll->members->size;
+    MPI_Count size = coll->recvcount * coll->recvtype->size;
+    bool small = n < REDUCE_MANY && size * (n - 1) <= REDUCE_SHARED;
+    return coll->call == CALL_REDUCE && world.policy != FAILURE_SHRINK &&
+           coll->members->shares_memory && n > 2 && !small;
+}
+
 int step_reduce_direct(struct coll *coll)
 {
     const struct type *type = coll->recvtype;
@@ -118,8 +136,9 @@ int step_reduce_direct(struct coll *coll)
         if (coll->stages[0]) keep(coll, coll->stages[0]);
         return COLL_DONE;
     }
+    bool rooted = goes_to_root(coll);
     coll->op.recvbuf = coll->recvbuf;
-    if (!whole) {
+    if (!whole && (!rooted || coll_is_root(coll))) {
         coll->op.recvbuf =
             coll_stage(coll, 0, (size_t)(coll->recvcount * type->size));
         if (!coll->op.recvbuf) return MPI_ERR_NO_MEM;
@@ -132,6 +151,8 @@ int step_reduce_direct(struct coll *coll)
     coll->op.kind = scatter ? pcclKindReduceScatter : pcclKindAllReduce;
     coll->op.sendbuf = coll->in_place ? coll->recvbuf : coll->sendbuf;
     coll->op.count = (size_t)count * (size_t)scale;
+    coll->op.flow = rooted ? pcclFlowToRoot : pcclFlowAll;
+    coll->op.root = rooted ? coll_root_now(coll) : 0;
     coll_sign_reduction(coll);
     return COLL_RUN;
 }

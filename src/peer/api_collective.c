@@ -19,7 +19,8 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 
 static pcclFlow_t flow_of(const pcclCollective_t *op)
 {
-    bool has = op->kind == pcclKindAllToAllV && op->size >= sizeof *op;
+    bool may = op->kind == pcclKindAllToAllV || op->kind == pcclKindAllReduce;
+    bool has = may && op->size >= sizeof *op;
     return has ? op->flow : pcclFlowAll;
 }
 
@@ -62,14 +63,31 @@ static bool overlaps(const void *a, const void *b, size_t size)
     return x != y && x < y + size && y < x + size;
 }
 
-static const char *check_all_reduce(const pcclCollective_t *op)
+/* A sum that goes to a root does not come to the others. */
+static bool gets_result(const pcclCollective_t *op, uint32_t rank)
+{
+    return op->kind != pcclKindAllReduce || flow_of(op) == pcclFlowAll ||
+           (uint32_t)op->root == rank;
+}
+
+/* Of an operation that reduces vectors of n blocks. */
+static const char *check_vector(const pcclCollective_t *op, uint32_t n,
+                                bool gets)
 {
     if ((unsigned)op->datatype >= DTYPE_COUNT) return "unknown datatype";
     if ((unsigned)op->op >= REDOP_COUNT) return "unknown operator";
     size_t element = dtype_size((enum dtype)op->datatype);
-    if (op->count > SIZE_MAX / 2 / element) return "count is too large";
-    if (op->count > 0 && (!op->sendbuf || !op->recvbuf))
+    if (op->count > SIZE_MAX / 2 / element / n) return "count is too large";
+    if (op->count > 0 && (!op->sendbuf || (gets && !op->recvbuf)))
         return "a buffer is NULL";
+    return NULL;
+}
+
+static const char *check_all_reduce(const pcclCollective_t *op, uint32_t rank)
+{
+    const char *wrong = check_vector(op, 1, gets_result(op, rank));
+    if (wrong || !gets_result(op, rank)) return wrong;
+    size_t element = dtype_size((enum dtype)op->datatype);
     if (overlaps(op->sendbuf, op->recvbuf, op->count * element))
         return "sendbuf and recvbuf overlap without being equal";
     return NULL;
@@ -88,19 +106,7 @@ static const char *check_quantization(const pcclCollective_t *op,
     return quant_check(&quant, (enum redop)op->op);
 }
 
-static const char *check_reduce_scatter(const pcclCollective_t *op,
-                                        uint32_t world)
-{
-    if ((unsigned)op->datatype >= DTYPE_COUNT) return "unknown datatype";
-    if ((unsigned)op->op >= REDOP_COUNT) return "unknown operator";
-    size_t element = dtype_size((enum dtype)op->datatype);
-    if (op->count > SIZE_MAX / 2 / element / world) return "count is too large";
-    if (op->count > 0 && (!op->sendbuf || !op->recvbuf))
-        return "a buffer is NULL";
-    return NULL;
-}
-
-/* With a root, data go one way, and only between it and the others. */
+/* Blocks go one way, between the root and the others; a sum goes to it. */
 static const char *check_flow(const pcclCollective_t *op, uint32_t world,
                               uint32_t rank)
 {
@@ -109,6 +115,8 @@ static const char *check_flow(const pcclCollective_t *op, uint32_t world,
     if ((unsigned)flow >= FLOW_COUNT) return "unknown flow";
     if (op->root < 0 || (uint32_t)op->root >= world)
         return "root is not a rank of the world";
+    if (op->kind == pcclKindAllReduce)
+        return flow == pcclFlowToRoot ? NULL : "a sum has no such flow";
     uint32_t root = (uint32_t)op->root;
     for (uint32_t i = 0; i < world; i++) {
         bool own = i == rank && rank == root;
@@ -122,13 +130,14 @@ static const char *check_flow(const pcclCollective_t *op, uint32_t world,
 }
 
 /* Returns the error of the arguments, or NULL. */
-static const char *check(const pcclCollective_t *op, uint32_t world)
+static const char *check(const pcclCollective_t *op, uint32_t world,
+                         uint32_t rank)
 {
     bool arrays =
         op->send_bytes && op->send_displs && op->recv_bytes && op->recv_displs;
     switch (op->kind) {
     case pcclKindAllReduce:
-        return check_all_reduce(op);
+        return check_all_reduce(op, rank);
     case pcclKindBroadcast:
         if (op->root < 0 || (uint32_t)op->root >= world)
             return "root is not a rank of the world";
@@ -141,7 +150,7 @@ static const char *check(const pcclCollective_t *op, uint32_t world)
     case pcclKindAllToAllV:
         return arrays ? NULL : "an array of sizes or displacements is NULL";
     case pcclKindReduceScatter:
-        return check_reduce_scatter(op, world);
+        return check_vector(op, world, true);
     }
     return "unknown kind of collective";
 }
@@ -180,7 +189,8 @@ static const char *check_scope(const pcclCollective_t *op, uint64_t self)
 
 static void fill_request(struct op_request *r, const struct engine *e,
                          const pcclCollective_t *op,
-                         const pcclQuantizationOptions_t *q, uint32_t world)
+                         const pcclQuantizationOptions_t *q, uint32_t world,
+                         uint32_t rank)
 {
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
                                            COLL_BARRIER,   COLL_ALLGATHER,
@@ -189,7 +199,7 @@ static void fill_request(struct op_request *r, const struct engine *e,
     *r = (struct op_request){
         .tag = op->tag,
         .sendbuf = op->sendbuf,
-        .recvbuf = op->recvbuf,
+        .recvbuf = gets_result(op, rank) ? op->recvbuf : NULL,
         .digest = digest_of(op, q, engine_forced(e, coll)),
         .members = op->members,
         .member_count = (uint32_t)op->member_count,
@@ -234,7 +244,7 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
         op->members ? (uint32_t)op->member_count : s->notified.size;
     uint32_t rank =
         op->members ? (uint32_t)position_in_scope(op, s->id) : s->notified.rank;
-    if (!wrong) wrong = check(op, world);
+    if (!wrong) wrong = check(op, world, rank);
     /* Arrays for another view may be shorter; the launch refuses them. */
     bool stale = !op->members && op->view_epoch != 0 &&
                  op->view_epoch != s->notified.epoch;
@@ -245,7 +255,7 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
         return pcclInvalidArgument;
     }
     /* Alone, the vector itself is the result. */
-    fill_request(r, s->engine, op, world > 1 ? q : NULL, world);
+    fill_request(r, s->engine, op, world > 1 ? q : NULL, world, rank);
     const char *name;
     wrong = engine_unfit(s->engine, r, &name);
     if (!wrong) return pcclSuccess;

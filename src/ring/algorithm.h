@@ -30,6 +30,9 @@ struct algorithm {
     bool defers;
     /* Rule D7: no member sends DONE before all have launched. */
     bool awaits_all;
+    /* The result is the root's alone, and the others' copies are empty. Of its
+     * launch a root says no more than rule D23c tells. */
+    bool at_root;
     bool confirms;     /* rule D4: never deferred, however small */
     bool is_long;      /* sends after the operations that are not long */
     bool widens;       /* between hosts it uses all connections of a link */
@@ -100,7 +103,7 @@ extern const struct algorithm local_algorithm, allreduce_flat,
     allreduce_single_copy, allreduce_ring, allreduce_ring_codes,
     broadcast_linear, broadcast_confirmed, broadcast_grid, broadcast_chain,
     allgather_linear, allgather_ring, alltoallv_pairwise, star_gather,
-    star_scatter, spread_single_copy, small_grid, allreduce_grid, small_tree,
-    reduce_scatter_direct, reduce_scatter_single_copy;
+    star_scatter, reduce_star, spread_single_copy, small_grid, allreduce_grid,
+    small_tree, reduce_scatter_direct, reduce_scatter_single_copy;
 
 #endif

@@ -102,8 +102,8 @@ struct op {
     struct endpoint *eps;
     uint32_t ep_count, eps_left; /* partners; those with transfers left */
     void *state; /* of the plan's algorithm; NULL: it has none */
-    /* Rule D18: the caller's buffer, and the block of the pool that r.recvbuf
-     * lies in meanwhile. NULL: r.recvbuf is the caller's. */
+    /* Rule D18: the caller's buffer (NULL: there is none), and the block of the
+     * pool that r.recvbuf lies in meanwhile (NULL: in none). */
     uint8_t *target, *scratch;
     uint8_t *came;   /* bit sets of the endpoints; NULL: none is large */
     uint64_t *scope; /* copy of r.members */

@@ -1,16 +1,17 @@
 /* exchange.c - see exchange.h. Rules D18, D21d. */
 #include "exchange.h"
 
+#include "algorithm.h"
+
 #include "../reduce/stream.h"
 
 #include <string.h>
 
 enum { SMALL_PAGE = 4096, HUGE_PAGE = 2 << 20 };
 
-/* The caller's block may lie in its vector. */
-static bool begin_block(struct engine *e, struct op *op)
+/* The caller's block may lie in its vector, or it has no place for a result. */
+static bool begin_block(struct engine *e, struct op *op, size_t size)
 {
-    size_t size = op_result_size(op);
     if (size == 0) return true;
     uint8_t *block = pool_take(&e->links.pool, size);
     if (!block) return false;
@@ -37,10 +38,20 @@ static void begin_vector(struct engine *e, struct op *op)
     op->r.recvbuf = block + shift;
 }
 
+/* A sum that goes to a root comes to all where the algorithm knows no root. */
+static bool lacks_place(const struct op *op)
+{
+    const struct plan_request *p = &op->plan.r;
+    return p->coll == COLL_ALLREDUCE && p->flow == FLOW_TO_ROOT &&
+           p->rank != p->root && !op->plan.algorithm->at_root;
+}
+
 bool exchange_begin(struct engine *e, struct op *op)
 {
     if (op->plan.r.world < 2) return true;
-    if (op->r.plan.coll == COLL_REDUCE_SCATTER) return begin_block(e, op);
+    if (op->r.plan.coll == COLL_REDUCE_SCATTER)
+        return begin_block(e, op, op_result_size(op));
+    if (lacks_place(op)) return begin_block(e, op, op_vector_size(op));
     begin_vector(e, op);
     return true;
 }
@@ -49,11 +60,11 @@ void exchange_commit(const struct engine *e, const struct op *op)
 {
     const struct driver *d = &e->links.driver;
     if (!op->target) return;
-    size_t size = op_result_size(op);
+    bool whole = op->r.plan.coll == COLL_ALLREDUCE;
+    size_t size = whole ? op_vector_size(op) : op_result_size(op);
     uint8_t *from = op->r.recvbuf;
     uint8_t *to = op->target;
-    bool pages = op->r.plan.coll == COLL_ALLREDUCE;
-    size_t done = pages ? d->exchange(d->user, to, from, size) : 0;
+    size_t done = whole ? d->exchange(d->user, to, from, size) : 0;
     PCCL_ASSERT(done <= size);
     if (op->plan.uncached)
         stream_copy(to + done, from + done, size - done);
@@ -63,7 +74,7 @@ void exchange_commit(const struct engine *e, const struct op *op)
 
 void exchange_end(struct engine *e, struct op *op)
 {
-    if (!op->target) return;
+    if (!op->scratch) return;
     pool_give(&e->links.pool, op->scratch);
     op->r.recvbuf = op->target;
     op->target = NULL;

@@ -47,9 +47,11 @@ struct fast_endpoint {
     uint8_t head[FRAME_SIZE]; /* the frame that is to come */
 };
 
-/* A root and the others: the endpoints of a gather or a scatter. */
+/* A root and the others: the endpoints of a gather, a scatter or a reduction to
+ * the root. */
 struct fast_star {
-    bool known, able; /* as of the fast path, for this root */
+    bool known, able;    /* as of the fast path, for this root */
+    bool moves, reduces; /* the table has stars for blocks; for sums */
     uint32_t root, count;
     struct fast_endpoint eps[FAST_SPOKES_MAX]; /* in the order of ranks */
 };

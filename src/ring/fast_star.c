@@ -1,15 +1,27 @@
-/* fast_star.c - the fast path of a gather and a scatter (rule D9e). Its frames
- * are those of star.c. */
+/* fast_star.c - the fast path of a gather, a scatter and a reduction to a root
+ * (rule D9e). Its frames are those of star.c and reduce_star.c. */
 #include "fast_star.h"
 #include "algorithm_table.h"
 #include "geometry.h"
 #include "op.h"
+
+#include "../reduce/reduce.h"
 
 #include <string.h>
 
 static bool gathers(const struct fast_path *q)
 {
     return q->r->plan.flow == FLOW_TO_ROOT;
+}
+
+static bool reduces(const struct op_request *r)
+{
+    return plan_coll_reduces(r->plan.coll);
+}
+
+static size_t vector_size(const struct op_request *r)
+{
+    return (size_t)r->plan.count * r->plan.element;
 }
 
 static bool is_root(const struct engine *e, const struct fast_path *q)
@@ -32,12 +44,14 @@ static uint32_t witness(const struct engine *e)
 
 /* ---------------------------------------------------------------- starting */
 
-static bool table_has(const struct engine *e, const struct op_request *r)
+static bool table_has(const struct engine *e, enum plan_coll coll,
+                      enum plan_flow flow, const struct algorithm *a)
 {
+    struct op_request r = {
+        .plan = {.coll = coll, .flow = flow, .count = EAGER_MAX, .element = 1}};
     struct plan_request p;
-    op_plan_request(e, r, &p);
-    const struct algorithm *a = algorithm_choose(&p);
-    return a == &star_gather || a == &star_scatter;
+    op_plan_request(e, &r, &p);
+    return algorithm_choose(&p) == a;
 }
 
 /* The root's partners are all others, and it is the only partner of each. */
@@ -50,28 +64,54 @@ static bool find_spokes(struct engine *e, const struct op_request *r)
     s->known = true;
     s->root = r->plan.root;
     s->count = 0;
-    s->able = e->links.world > 1 && count <= FAST_SPOKES_MAX && table_has(e, r);
+    s->able = e->links.world > 1 && count <= FAST_SPOKES_MAX;
+    s->moves = table_has(e, COLL_ALLTOALLV, FLOW_TO_ROOT, &star_gather) &&
+               table_has(e, COLL_ALLTOALLV, FLOW_FROM_ROOT, &star_scatter);
+    s->reduces = table_has(e, COLL_ALLREDUCE, FLOW_TO_ROOT, &reduce_star);
     for (uint32_t i = 0; i < count && s->able; i++)
         s->able = fast_find_endpoint(e, rank_of(e, i), &s->eps[s->count++]);
     return s->able;
+}
+
+static bool may_go(struct engine *e, const struct op_request *r)
+{
+    const struct fast_star *s = &e->fast.star;
+    return find_spokes(e, r) && (reduces(r) ? s->reduces : s->moves);
+}
+
+/* Bytes to and from the partner of that rank. */
+static void find_sizes(const struct engine *e, const struct op_request *r,
+                       uint32_t rank, size_t *sends, size_t *recvs)
+{
+    const struct plan_request *p = &r->plan;
+    bool root = p->root == e->rank;
+    if (reduces(r)) {
+        *sends = root ? 0 : vector_size(r);
+        *recvs = root ? vector_size(r) : 0;
+    } else {
+        *sends = p->send_bytes[rank];
+        *recvs = p->recv_bytes[rank];
+    }
 }
 
 static bool size_endpoint(const struct engine *e, const struct op_request *r,
                           uint32_t i, struct fast_endpoint *ep)
 {
     enum { FRAMES = 2 }; /* that it may write */
-    const struct plan_request *p = &r->plan;
-    uint32_t rank = rank_of(e, i);
-    size_t sends = p->send_bytes[rank], recvs = p->recv_bytes[rank];
+    size_t sends, recvs;
     size_t most = e->links.world > 2 ? EAGER_MAX : FAST_PAIR_MAX; /* D2b */
     uint8_t *to;
+    find_sizes(e, r, rank_of(e, i), &sends, &recvs);
     if (!fast_endpoint_is_idle(ep) || sends > most || recvs > most)
         return false;
     ep->body = NULL;
     ep->sends = (uint32_t)sends;
     ep->recvs = (uint32_t)recvs;
-    ep->tx_digest = op_pair_digest(r->digest, sends, recvs);
-    ep->rx_digest = op_pair_digest(r->digest, recvs, sends);
+    ep->tx_digest = ep->rx_digest = r->digest;
+    if (!reduces(r)) {
+        ep->tx_digest = op_pair_digest(r->digest, sends, recvs);
+        ep->rx_digest = op_pair_digest(r->digest, recvs, sends);
+    }
     return channel_room(ep->conn->channel, &to) >= FRAMES * FRAME_SIZE + sends;
 }
 
@@ -123,7 +163,7 @@ static void send_blocks(struct engine *e, struct fast_path *q)
     for (uint32_t i = 0; i < q->star.count; i++) {
         uint32_t size = q->star.eps[i].sends;
         const uint8_t *block = from;
-        if (size > 0) block += p->send_displs[rank_of(e, i)];
+        if (size > 0 && !reduces(q->r)) block += p->send_displs[rank_of(e, i)];
         write_frame(q, i, block_frame(q, size), block);
     }
 }
@@ -137,9 +177,9 @@ bool fast_star_start(struct engine *e, const struct op_request *r)
     q->tag = op_tag_entry(e, 0, r->tag);
     q->cached = q->tag && gather ? op_cached_result(e, 0, r->tag) : NULL;
     if (!q->tag || (gather && !q->cached)) return false;
-    if (p->send_bytes[e->rank] != p->recv_bytes[e->rank])
+    if (!reduces(r) && p->send_bytes[e->rank] != p->recv_bytes[e->rank])
         return false; /* D2f */
-    if (!find_spokes(e, r)) return false;
+    if (!may_go(e, r)) return false;
     for (uint32_t i = 0; i < q->star.count; i++) {
         if (!size_endpoint(e, r, i, &q->star.eps[i])) return false;
     }
@@ -213,6 +253,23 @@ static enum fast_status look(const struct engine *e, struct fast_path *q,
     return FAST_DONE;
 }
 
+/* Rule D3: from the root on. The endpoints are in the order of ranks. */
+static void take_sum(const struct engine *e, const struct fast_path *q)
+{
+    const struct op_request *r = q->r;
+    size_t count = (size_t)r->plan.count;
+    const uint8_t *sum = r->sendbuf;
+    if (!is_root(e, q) || count == 0) return;
+    for (uint32_t i = 0; i < q->star.count; i++) {
+        uint32_t from = (e->rank + i) % q->star.count;
+        reduce_apply(r->dtype, r->redop, r->recvbuf, q->star.eps[from].body,
+                     sum, count);
+        sum = r->recvbuf;
+    }
+    if (r->redop == REDOP_AVG)
+        reduce_divide(r->dtype, r->recvbuf, count, e->links.world);
+}
+
 static void take_blocks(const struct engine *e, const struct fast_path *q)
 {
     const struct plan_request *p = &q->r->plan;
@@ -253,7 +310,10 @@ static void send_all(struct fast_path *q, struct frame f)
 static bool turn(struct engine *e, struct fast_path *q)
 {
     bool root = is_root(e, q);
-    if (!q->holds) take_blocks(e, q);
+    if (reduces(q->r))
+        take_sum(e, q);
+    else if (!q->holds)
+        take_blocks(e, q);
     read_all(e, q);
     if (gathers(q) && root) send_all(q, block_frame(q, 0));
     if (gathers(q)) return true;

@@ -253,7 +253,9 @@ bool op_in_place(const struct op *op)
 uint64_t op_result_size(const struct op *op)
 {
     uint64_t size = op_vector_size(op);
+    const struct algorithm *a = op->plan.algorithm;
     if (op->r.plan.coll == COLL_ALLTOALLV) return 0; /* nobody else has it */
+    if (a && a->at_root) return 0;                   /* likewise */
     if (op->r.plan.coll == COLL_ALLGATHER) size *= op->plan.r.world;
     if (op->plan.r.coll == COLL_REDUCE_SCATTER) /* it has a plan */
         size = plan_chunk_size(&op->plan, op->plan.r.rank);
@@ -325,9 +327,8 @@ static bool waits_to_be_asked(const struct op *op, const struct endpoint *ep)
         return !op->plan.algorithm->tells_launch && ep->sends > 0 &&
                !op_may_send(op, ep, 0, &x);
     if (op->plan.done != DONE_TREE || ep->recvs == 0) return false;
-    bool gathers = op->r.plan.flow == FLOW_TO_ROOT && plan_is_root(&op->plan);
-    if (gathers && ep->rank == plan_at(&op->plan, 0))
-        return false; /* rule D23c */
+    bool gets = op->plan.algorithm->at_root && plan_is_root(&op->plan);
+    if (gets && ep->rank == plan_at(&op->plan, 0)) return false; /* rule D23c */
     if (plan_is_parent(&op->plan, ep->rank))
         return ep->sends > 0 && !op_may_send(op, ep, 0, &x);
     return !ep->ready || ep->received > 0;

@@ -187,8 +187,8 @@ void engine_accept_donation(struct engine *e, uint64_t scope, uint64_t tag,
     if (!op || op->phase != PHASE_RUNNING || !e->links.frozen) return;
     if (size != op_result_size(op)) return;
     const struct algorithm *a = op->plan.algorithm;
-    bool alone = op->r.plan.flow == FLOW_TO_ROOT && plan_is_root(&op->plan);
-    if (alone && !a->has(op, 0)) return; /* rule D23d */
+    bool alone = a->at_root && plan_is_root(&op->plan);
+    if (alone && !a->has(op, op->plan.segments)) return; /* rule D23d */
     conn_cut_sending(&e->links, op);
     if (op->state && a->keep_input) a->keep_input(op);
     if (size > 0) memcpy(op->r.recvbuf, bytes, size);

@@ -26,6 +26,14 @@ static bool comes_first(struct endpoint *ep, const struct frame *f)
     return true;
 }
 
+static void take_confirm(struct op *op, struct endpoint *ep)
+{
+    ep->wants_done = true;
+    op->tells_all = op->plan.r.hierarchy != NULL; /* rule D15 */
+    /* Rules D17d, D20d. */
+    op->confirm |= op->plan.done == DONE_TREE || op->plan.done == DONE_GRID;
+}
+
 bool op_takes_parts(const struct op *op)
 {
     return !op->plan.algorithm->whole_bodies;
@@ -45,12 +53,7 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct endpoint *ep,
     }
     if (!comes_first(ep, f)) return ACCEPT_DISCARD;
     op_endpoint_ready(e, op, ep);
-    if (f->flags & FLAG_CONFIRM) {
-        ep->wants_done = true;
-        op->tells_all = op->plan.r.hierarchy != NULL; /* rule D15 */
-        /* Rules D17d, D20d. */
-        op->confirm |= op->plan.done == DONE_TREE || op->plan.done == DONE_GRID;
-    }
+    if (f->flags & FLAG_CONFIRM) take_confirm(op, ep);
     *to = scratch;
     if (x.size == 0 && x.action == ACTION_STORE) return ACCEPT_BODY;
     uint8_t *place = a->place ? a->place(op, ep, f->index, &x)
@@ -89,7 +92,7 @@ void op_single_copy(struct engine *e, struct op *op, struct endpoint *ep,
         !region_of(&e->links, ep->link) || !comes_first(ep, f))
         return;
     op_endpoint_ready(e, op, ep);
-    if (f->flags & FLAG_CONFIRM) ep->wants_done = true;
+    if (f->flags & FLAG_CONFIRM) take_confirm(op, ep);
     plan_recv(&op->plan, ep->rank, f->index, &x);
     if (!a->take_put(e, op, ep, f->index, &x)) return;
     op->rx_bytes += x.size;

@@ -32,10 +32,11 @@ enum plan_coll {
     COLL_COUNT,
 };
 
-/* Of an all-to-all: the pairs that exchange data, and in which direction. */
+/* Of an all-to-all: the pairs that exchange data, and in which direction; of an
+ * all-reduce: who gets the sum. */
 enum plan_flow {
-    FLOW_ALL,       /* all pairs, in both */
-    FLOW_TO_ROOT,   /* those with the root, to it: a gather */
+    FLOW_ALL,       /* all pairs, in both; everybody */
+    FLOW_TO_ROOT,   /* those with the root, to it: a gather; the root */
     FLOW_FROM_ROOT, /* ... from it: a scatter */
     FLOW_COUNT,
 };

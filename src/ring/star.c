@@ -106,6 +106,7 @@ const struct algorithm star_gather = {
     .unfit = unfit_gather,
     .defers = true,
     .awaits_all = true,
+    .at_root = true,
     .is_long = true,
     .is_fast = true,
     .shape = plan_shape_root,

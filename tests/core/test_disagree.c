@@ -328,10 +328,43 @@ static void rooted_pairs(void)
     }
 }
 
+/* The same of a sum that goes to a root (rule D25). */
+static void rooted_sums(void)
+{
+    static const uint64_t sizes[] = {0, 1000, EAGER_MAX + 1, LARGEST};
+    for (uint32_t k = 0; k < 4 * world * world * world; k++) {
+        struct call c = {.coll = COLL_ALLREDUCE, .flow = FLOW_TO_ROOT};
+        c.root = k / world % world;
+        c.count = sizes[k % 4];
+        struct call odd = c;
+        odd.root = k / world / world % world;
+        if (odd.root != c.root) disagree("root of a sum", &c, &odd);
+        odd = c;
+        odd.flow = FLOW_ALL;
+        disagree("a sum for all", &c, &odd);
+        disagree("a sum for a root", &odd, &c);
+        odd.coll = (enum plan_coll)(1 + k % (COLL_COUNT - 1));
+        disagree("kind and sum", &c, &odd);
+        disagree("sum and kind", &odd, &c);
+        odd = c;
+        odd.count++;
+        disagree("count of a sum", &c, &odd);
+        odd = c;
+        odd.other++;
+        disagree("operator of a sum", &c, &odd);
+    }
+}
+
 static void test_roots(void **state)
 {
     (void)state;
     in_each_world(rooted_pairs);
+}
+
+static void test_roots_of_sums(void **state)
+{
+    (void)state;
+    in_each_world(rooted_sums);
 }
 
 /* Everyone expects of the next member what it does not send, and sends to it:
@@ -363,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_all_but_sizes),
         cmocka_unit_test(test_sizes_of_pairs),
         cmocka_unit_test(test_roots),
+        cmocka_unit_test(test_roots_of_sums),
         cmocka_unit_test(test_cycles_of_sizes),
         cmocka_unit_test(test_sizes_of_a_member_to_itself),
     };

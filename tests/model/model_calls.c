@@ -229,11 +229,11 @@ void call_ends(struct model *m, struct process *p, struct running *o,
 }
 
 /* Rule D3: the bytes of a success are the same everywhere, but for an
- * all-to-all. */
+ * all-to-all and a sum that only a root receives. */
 void call_bytes(struct model *m, const struct process *p,
                 const struct running *o, uint64_t hash)
 {
-    if (has_pairs(o->kind) || m->call_room == 0) return;
+    if (has_pairs(o->kind) || o->kind == REDUCE || m->call_room == 0) return;
     struct call *c = &m->calls[place(m, p->group, o->ended, &o->name)];
     for (uint32_t k = 0; c->epoch > 0 && k < c->scope.count; k++) {
         if (c->scope.of[k] == p->id)

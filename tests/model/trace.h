@@ -110,7 +110,8 @@ enum trace_call {
     BARRIER,
     ALLTOALL,
     GATHER, /* all-to-alls in which only a root receives, or sends (D23) */
-    SCATTER
+    SCATTER,
+    REDUCE /* whose sum only a root receives (D25) */
 };
 enum trace_reason {
     SILENT,

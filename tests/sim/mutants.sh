@@ -855,10 +855,18 @@ fast pairs read early data from the queue as well (D9d)|ring/fast_pairs.c|s/^   
 fast pairs that turn into one wait for early data (D9d)|ring/fast_pairs.c|s/    if (!q->holds) check_early(e, op);//
 words of a gather sent before all blocks (D23)|ring/star.c|s/return s->missing == 0;/return s->missing <= 1;/
 a scatter is not confirmed (D23)|ring/star.c|s/^    .unfit = unfit_scatter,/&\n    .defers = true,/
-root of a gather tells nobody of its launch (D23c)|ring/op.c|s/if (gathers && ep->rank == plan_at(&op->plan, 0))/if (false)/
-root of a gather takes a donation for its blocks (D23d)|ring/op_done.c|s/    if (alone && !a->has(op, 0)) return;.*//
-root of a gather takes no commitment (D23d)|ring/op_done.c|s/if (alone && !a->has(op, 0)) return;/if (alone) return;/
+root of a gather tells nobody of its launch (D23c)|ring/op.c|s/if (gets .. ep->rank == plan_at(.op->plan, 0))/if (false)/
+root of a gather takes a donation for its blocks (D23d)|ring/op_done.c|s/    if (alone && !a->has(op, op->plan.segments)) return;.*//
+root of a gather takes no commitment (D23d)|ring/op_done.c|s/if (alone && !a->has(op, op->plan.segments)) return;/if (alone) return;/
 root of a gather that waits for itself sends words (D2f)|ring/star.c|s/s->missing = op->ep_count + odd;/s->missing = op->ep_count;/
+word of a sum before all parts (D25b)|ring/reduce_star.c|s/return s->done == after;/return s->done + 1 >= after;/
+segment of a sum waits for no word (D25b)|ring/reduce_star.c|s/if (k >= AHEAD) x->after = k - AHEAD;//
+parts of a sum out of turn (D25a)|ring/reduce_star.c|s/if (\*where == CAME_NOT) return;/if (*where == CAME_NOT) { s->turns[g]++; continue; }/
+part of a sum before its turn (D25a)|ring/reduce_star.c|s/s->turns\[k\] + 1u == turn ? NULL/true ? NULL/
+input of a sum for a root is not kept (C2)|ring/reduce_star.c|s/^    .undo = undo,//
+a sum for a root has copies (D25c)|ring/reduce_star.c|s/^    .at_root = true,//
+no place for a sum that all have (D25a)|ring/exchange.c|s/if (lacks_place(op)) return.*//
+fast sum of all but one (D9e)|ring/fast_star.c|/static void take_sum/,/^}/s/i < q->star.count/i + 1 < q->star.count/
 fast star: words before all blocks (D9e)|ring/fast_star.c|s/if (q->left > 0 .. !turn(e, q))/if (q->left > 1 || !turn(e, q))/
 fast star: a scatter returns before DONE (D9e)|ring/fast_star.c|s/    if (root .. q->holds) return true;/    return true;/
 fast star that turns into one forgets what it took (D9e)|ring/fast_star.c|s/if (!q->holds) continue;/continue;/;s/i < op->ep_count && q->holds/i < 0/

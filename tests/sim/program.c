@@ -40,7 +40,7 @@ static void make_odd(const struct sim *s, const struct sim_program *g,
             spec->coll == COLL_ALLREDUCE ? COLL_BROADCAST : COLL_ALLREDUCE;
     else
         spec->count++;
-    if (spec->coll != COLL_ALLTOALLV) spec->flow = FLOW_ALL;
+    spec_fit_flow(spec);
 }
 
 /* Some of the view instead of all of it (rule V6). */
@@ -86,7 +86,7 @@ static void begin_launch(struct sim *s, struct sim_proc *p)
             spec->coll = COLL_ALLREDUCE;
         if (s->options.mismatch && spec->coll == COLL_BARRIER)
             spec->coll = COLL_BROADCAST;
-        if (spec->coll != COLL_ALLTOALLV) spec->flow = FLOW_ALL;
+        spec_fit_flow(spec);
         if (s->options.mismatch && odd_one(s, p, 502) &&
             !narrow_scope(s, p, spec))
             make_odd(s, g, spec);

@@ -76,9 +76,12 @@ void program_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
     if (s->options.rooted && (h >> 56) % 2) spec->coll = COLL_ALLTOALLV;
     if (s->options.rooted && spec->coll == COLL_ALLTOALLV)
         spec->flow = (h >> 57) % 2 ? FLOW_TO_ROOT : FLOW_FROM_ROOT;
+    if (s->options.rooted && spec->coll == COLL_ALLREDUCE && (h >> 58) % 4)
+        spec->flow = FLOW_TO_ROOT;
     spec->dtype = (enum dtype)((h >> 32) % DTYPE_COUNT);
     spec->redop = (enum redop)((h >> 40) % REDOP_COUNT);
-    sim_quantize(spec, s->options.fast ? 1 : h >> 50);
+    bool whole = s->options.fast || spec->flow != FLOW_ALL;
+    sim_quantize(spec, whole ? 1 : h >> 50);
     spec->count = choose_count(
         s, h >> 10, step,
         plan_coll_reduces(spec->coll) ? dtype_size(spec->quant.code) : 2,
@@ -165,6 +168,18 @@ void spec_fill(const struct sim *s, const struct sim_spec *spec, uint64_t id,
     }
 }
 
+bool spec_lacks_sum(const struct sim_spec *spec)
+{
+    return spec->coll == COLL_ALLREDUCE && spec->flow == FLOW_TO_ROOT &&
+           spec->self != spec->root;
+}
+
+void spec_fit_flow(struct sim_spec *spec)
+{
+    bool sum = spec->coll == COLL_ALLREDUCE && spec->flow == FLOW_TO_ROOT;
+    if (spec->coll != COLL_ALLTOALLV && !sum) spec->flow = FLOW_ALL;
+}
+
 size_t spec_chunk(const struct sim_spec *spec, size_t *first)
 {
     size_t each = (size_t)spec->count / spec->size;
@@ -225,6 +240,7 @@ static void make_buffers(const struct sim *s, const struct sim_proc *p,
         o->recv_size = spec->coll == COLL_ALLGATHER ? size * spec->size : size;
         if (spec->coll == COLL_REDUCE_SCATTER)
             o->recv_size = spec_chunk(spec, &size);
+        if (spec_lacks_sum(spec)) o->recv_size = 0;
     }
     o->send = buffer_new(o->send_size);
     o->recv = buffer_new(o->recv_size);
@@ -243,7 +259,10 @@ static void make_buffers(const struct sim *s, const struct sim_proc *p,
     q->recvbuf = recv;
     uint64_t own = spec->coll == COLL_ALLGATHER ? spec->self * size : 0;
     bool whole = spec->coll == COLL_BROADCAST && spec->self == spec->root;
-    if ((spec->in_place && spec->coll <= COLL_ALLGATHER) || whole) {
+    bool in_place = spec->in_place && spec->coll <= COLL_ALLGATHER;
+    if (spec_lacks_sum(spec)) {
+        q->recvbuf = NULL;
+    } else if (in_place || whole) {
         if (o->send_size > 0) memcpy(recv + own, send, o->send_size);
         q->sendbuf = recv + own;
     }
@@ -377,7 +396,8 @@ static void check_buffers(struct sim *s, const struct sim_op *o)
         spec_fill(s, spec, spec->ids[spec->self], 0, sent, o->send_size);
     SIM_CHECK(s, memcmp(sent, o->send + SIM_GUARD, o->send_size) == 0,
               "C2: the send buffer was written");
-    bool reduce = spec->coll == COLL_ALLREDUCE && spec->in_place;
+    bool reduce =
+        spec->coll == COLL_ALLREDUCE && spec->in_place && !spec_lacks_sum(spec);
     bool root = spec->coll == COLL_BROADCAST && spec->self == spec->root;
     if (o->result != pcclSuccess && (reduce || root))
         SIM_CHECK(s, memcmp(o->recv, o->copy, o->recv_size + SIM_GUARD) == 0,

@@ -120,8 +120,8 @@ struct sim_spec {
     uint64_t ident; /* (step, index) */
     uint64_t tag;
     uint32_t coll;
-    enum plan_flow flow; /* of an all-to-all */
-    uint64_t count;      /* elements (all-reduce) or bytes */
+    enum plan_flow flow;
+    uint64_t count; /* elements (all-reduce) or bytes */
     enum dtype dtype;
     enum redop redop;
     struct quant quant; /* of an all-reduce of floats, or QUANT_NONE */
@@ -567,6 +567,10 @@ void spec_fill(const struct sim *s, const struct sim_spec *spec, uint64_t id,
                uint64_t to, uint8_t *bytes, size_t size);
 /* Bytes of the own block of a reduce-scatter, and the first of them. */
 size_t spec_chunk(const struct sim_spec *spec, size_t *first);
+/* The sum goes to another member, its root. */
+bool spec_lacks_sum(const struct sim_spec *spec);
+/* An all-to-all has a flow, and a sum that to a root; nothing else has. */
+void spec_fit_flow(struct sim_spec *spec);
 size_t spec_pair(const struct sim *s, const struct sim_spec *spec,
                  uint64_t from, uint64_t to);
 

@@ -375,7 +375,8 @@ void witness_over(const struct sim_proc *p, bool crash)
 
 static uint8_t call_kind(const struct sim_spec *spec)
 {
-    if (spec->flow == FLOW_TO_ROOT) return GATHER;
+    if (spec->flow == FLOW_TO_ROOT)
+        return spec->coll == COLL_ALLREDUCE ? REDUCE : GATHER;
     if (spec->flow == FLOW_FROM_ROOT) return SCATTER;
     switch (spec->coll) {
     case COLL_ALLREDUCE:
