@@ -37,8 +37,8 @@ struct algorithm {
     bool is_long;      /* sends after the operations that are not long */
     bool widens;       /* between hosts it uses all connections of a link */
     bool whole_bodies; /* a received body is not reduced part by part */
-    /* In a grid a member tells all partners of its launch at once, and not
-     * those of other rows with its data (rules D20c, D22b). */
+    /* In a grid or a tree a member tells all partners of its launch at once,
+     * and not some of them with its data (rules D20c, D22b, D19e). */
     bool tells_launch;
     bool is_fast; /* the fast path sends the same frames (rule D9) */
 

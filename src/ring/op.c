@@ -323,9 +323,9 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
 static bool waits_to_be_asked(const struct op *op, const struct endpoint *ep)
 {
     struct plan_xfer x;
+    if (op->plan.algorithm->tells_launch) return false;
     if (op->plan.done == DONE_GRID)
-        return !op->plan.algorithm->tells_launch && ep->sends > 0 &&
-               !op_may_send(op, ep, 0, &x);
+        return ep->sends > 0 && !op_may_send(op, ep, 0, &x);
     if (op->plan.done != DONE_TREE || ep->recvs == 0) return false;
     bool gets = op->plan.algorithm->at_root && plan_is_root(&op->plan);
     if (gets && ep->rank == plan_at(&op->plan, 0)) return false; /* rule D23c */

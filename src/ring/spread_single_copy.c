@@ -32,8 +32,25 @@ struct spread_state {
 
 /* --------------------------------------------------------------- the plan */
 
+/* In a broadcast the root knows all others, and they know it alone. */
+static bool has_spokes(const struct plan *p)
+{
+    return p->r.coll == COLL_BROADCAST;
+}
+
+static uint32_t partners(const struct plan *p)
+{
+    return has_spokes(p) ? plan_root_partners(p) : plan_all_partners(p);
+}
+
+static uint32_t partner(const struct plan *p, uint32_t i)
+{
+    return has_spokes(p) ? plan_root_partner(p, i) : plan_all_partner(p, i);
+}
+
 static void shape(struct plan *p)
 {
+    if (has_spokes(p)) plan_shape_root(p);
     uint64_t segment = PLACE_SIZE;
     if (p->r.piece > 0 && p->r.piece < segment) segment = p->r.piece;
     plan_choose_segment(p, segment, plan_vector_size(p));
@@ -188,9 +205,10 @@ const struct algorithm spread_single_copy = {
     .colls = BIT(COLL_ALLGATHER) | BIT(COLL_BROADCAST),
     .unfit = single_copy_unfit,
     .is_long = true,
+    .tells_launch = true,
     .shape = shape,
-    .partners = plan_all_partners,
-    .partner = plan_all_partner,
+    .partners = partners,
+    .partner = partner,
     .sends = sends,
     .recvs = recvs,
     .send = send,

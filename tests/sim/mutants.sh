@@ -859,6 +859,7 @@ root of a gather tells nobody of its launch (D23c)|ring/op.c|s/if (gets .. ep->r
 root of a gather takes a donation for its blocks (D23d)|ring/op_done.c|s/    if (alone && !a->has(op, op->plan.segments)) return;.*//
 root of a gather takes no commitment (D23d)|ring/op_done.c|s/if (alone && !a->has(op, op->plan.segments)) return;/if (alone) return;/
 root of a gather that waits for itself sends words (D2f)|ring/star.c|s/s->missing = op->ep_count + odd;/s->missing = op->ep_count;/
+launches of a large broadcast are not told at once (D19e)|ring/spread_single_copy.c|s/^    .tells_launch = true,//
 word of a sum before all parts (D25b)|ring/reduce_star.c|s/return s->done == after;/return s->done + 1 >= after;/
 segment of a sum waits for no word (D25b)|ring/reduce_star.c|s/if (k >= AHEAD) x->after = k - AHEAD;//
 parts of a sum out of turn (D25a)|ring/reduce_star.c|s/if (\*where == CAME_NOT) return;/if (*where == CAME_NOT) { s->turns[g]++; continue; }/
