@@ -108,12 +108,19 @@ static bool goes_on(pcclResult_t result)
     return result == pcclCancelled || result == pcclTimedOut;
 }
 
-/* Nothing that has gone wrong stands against it. */
+/* Nothing that has gone wrong stands against a call. */
+static bool is_well(void)
+{
+    return !p.troubled && p.c && p.c->session &&
+           p.c->session->state == SESSION_MEMBER;
+}
+
 static bool must_succeed(uint64_t tag)
 {
+    bool must = is_well();
     for (uint32_t i = 0; i < OPS; i++)
-        if (p.ops[i].used && p.ops[i].tag == tag) return false;
-    return !p.troubled && p.c->session && p.c->session->state == SESSION_MEMBER;
+        must &= !p.ops[i].used || p.ops[i].tag != tag;
+    return must;
 }
 
 static void reduce(struct fuzz_input *in)
@@ -372,6 +379,15 @@ static void join(void)
     assert(joined || p.troubled || rc == pcclSuccess);
 }
 
+/* The mates vote, too. */
+static void update(void)
+{
+    bool must = is_well();
+    for (uint32_t i = 0; i < OPS; i++) must &= !p.ops[i].used;
+    pcclResult_t rc = pcclUpdateTopology(p.c);
+    assert(!must || p.troubled || rc == pcclSuccess);
+}
+
 static void vote_or_so(uint8_t which, struct fuzz_input *in)
 {
     bool pending;
@@ -380,7 +396,7 @@ static void vote_or_so(uint8_t which, struct fuzz_input *in)
         join();
         return;
     case CALL_UPDATE:
-        (void)pcclUpdateTopology(p.c);
+        update();
         return;
     case CALL_PENDING:
         (void)pcclArePeersPending(p.c, &pending);
