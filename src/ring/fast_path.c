@@ -52,11 +52,13 @@ static bool table_has(const struct engine *e, enum plan_coll coll,
 }
 
 /* Whole-view operations of `low` bytes up to below this size have an algorithm
- * that may be fast, over a tree or not. */
+ * that may be fast, over a tree or not; none, if those of `low` bytes have not.
+ */
 static uint64_t table_limit(const struct engine *e, enum plan_coll coll,
                             uint64_t low, bool tree)
 {
     uint64_t high = PLAN_SEGMENT_MAX + 1;
+    if (!table_has(e, coll, low, tree)) return low;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
         if (table_has(e, coll, middle, tree))
