@@ -20,8 +20,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 static pcclFlow_t flow_of(const pcclCollective_t *op)
 {
     bool may = op->kind == pcclKindAllToAllV || op->kind == pcclKindAllReduce;
-    bool has = may && op->size >= sizeof *op;
-    return has ? op->flow : pcclFlowAll;
+    return may && op->size >= sizeof *op ? op->flow : pcclFlowAll;
 }
 
 static bool is_rooted(const pcclCollective_t *op)
@@ -71,8 +70,7 @@ static bool gets_result(const pcclCollective_t *op, uint32_t rank)
 }
 
 /* Of an operation that reduces vectors of n blocks. */
-static const char *check_vector(const pcclCollective_t *op, uint32_t n,
-                                bool gets)
+static const char *check_sum(const pcclCollective_t *op, uint32_t n, bool gets)
 {
     if ((unsigned)op->datatype >= DTYPE_COUNT) return "unknown datatype";
     if ((unsigned)op->op >= REDOP_COUNT) return "unknown operator";
@@ -85,7 +83,7 @@ static const char *check_vector(const pcclCollective_t *op, uint32_t n,
 
 static const char *check_all_reduce(const pcclCollective_t *op, uint32_t rank)
 {
-    const char *wrong = check_vector(op, 1, gets_result(op, rank));
+    const char *wrong = check_sum(op, 1, gets_result(op, rank));
     if (wrong || !gets_result(op, rank)) return wrong;
     size_t element = dtype_size((enum dtype)op->datatype);
     if (overlaps(op->sendbuf, op->recvbuf, op->count * element))
@@ -150,7 +148,7 @@ static const char *check(const pcclCollective_t *op, uint32_t world,
     case pcclKindAllToAllV:
         return arrays ? NULL : "an array of sizes or displacements is NULL";
     case pcclKindReduceScatter:
-        return check_vector(op, world, true);
+        return check_sum(op, world, true);
     }
     return "unknown kind of collective";
 }
@@ -196,20 +194,18 @@ static void fill_request(struct op_request *r, const struct engine *e,
                                            COLL_BARRIER,   COLL_ALLGATHER,
                                            COLL_ALLTOALLV, COLL_REDUCE_SCATTER};
     enum plan_coll coll = colls[op->kind];
-    *r = (struct op_request){
-        .tag = op->tag,
-        .sendbuf = op->sendbuf,
-        .recvbuf = gets_result(op, rank) ? op->recvbuf : NULL,
-        .digest = digest_of(op, q, engine_forced(e, coll)),
-        .members = op->members,
-        .member_count = (uint32_t)op->member_count,
-    };
-    r->user_digest = op->user_digest;
+    *r = (struct op_request){.tag = op->tag,
+                             .sendbuf = op->sendbuf,
+                             .recvbuf =
+                                 gets_result(op, rank) ? op->recvbuf : NULL,
+                             .digest = digest_of(op, q, engine_forced(e, coll)),
+                             .members = op->members,
+                             .member_count = (uint32_t)op->member_count,
+                             .user_digest = op->user_digest};
     if (op->size >= SIZE_WITHOUT_FLOW) {
         r->named = op->arguments;
-        r->named_count = op->argument_count < ARGUMENTS_MOST
-                             ? (uint32_t)op->argument_count
-                             : ARGUMENTS_MOST;
+        size_t n = op->argument_count;
+        r->named_count = n < ARGUMENTS_MOST ? (uint32_t)n : ARGUMENTS_MOST;
     }
     if (plan_coll_reduces(coll)) {
         r->dtype = (enum dtype)op->datatype;

@@ -327,8 +327,8 @@ static bool waits_to_be_asked(const struct op *op, const struct endpoint *ep)
     if (op->plan.done == DONE_GRID)
         return ep->sends > 0 && !op_may_send(op, ep, 0, &x);
     if (op->plan.done != DONE_TREE || ep->recvs == 0) return false;
-    bool gets = op->plan.algorithm->at_root && plan_is_root(&op->plan);
-    if (gets && ep->rank == plan_at(&op->plan, 0)) return false; /* rule D23c */
+    if (plan_is_root(&op->plan) && ep->rank == plan_at(&op->plan, 0))
+        return false; /* rule D23c */
     if (plan_is_parent(&op->plan, ep->rank))
         return ep->sends > 0 && !op_may_send(op, ep, 0, &x);
     return !ep->ready || ep->received > 0;

@@ -855,7 +855,7 @@ fast pairs read early data from the queue as well (D9d)|ring/fast_pairs.c|s/^   
 fast pairs that turn into one wait for early data (D9d)|ring/fast_pairs.c|s/    if (!q->holds) check_early(e, op);//
 words of a gather sent before all blocks (D23)|ring/star.c|s/return s->missing == 0;/return s->missing <= 1;/
 a scatter is not confirmed (D23)|ring/star.c|s/^    .unfit = unfit_scatter,/&\n    .defers = true,/
-root of a gather tells nobody of its launch (D23c)|ring/op.c|s/if (gets .. ep->rank == plan_at(.op->plan, 0))/if (false)/
+root of a gather tells nobody of its launch (D23c)|ring/op.c|s/if (plan_is_root(.op->plan) .. ep->rank == plan_at(.op->plan, 0))/if (false)/
 root of a gather takes a donation for its blocks (D23d)|ring/op_done.c|s/    if (alone && !a->has(op, op->plan.segments)) return;.*//
 root of a gather takes no commitment (D23d)|ring/op_done.c|s/if (alone && !a->has(op, op->plan.segments)) return;/if (alone) return;/
 root of a gather that waits for itself sends words (D2f)|ring/star.c|s/s->missing = op->ep_count + odd;/s->missing = op->ep_count;/
