@@ -111,7 +111,8 @@ static bool read_request(const struct member *u, struct member_op *o,
     uint8_t type = fuzz_u8(&in); /* of an all-to-all: its flow */
     q->dtype = (enum dtype)(type % DTYPE_COUNT);
     q->redop = (enum redop)fuzz_below(&in, REDOP_COUNT);
-    uint32_t quant = fuzz_below(&in, 3);
+    uint8_t how = fuzz_u8(&in); /* codes, or 3 more: a sum for a root */
+    uint32_t quant = how % 3;
     enum dtype code = (enum dtype)fuzz_below(&in, DTYPE_COUNT);
     uint32_t root = fuzz_u32(&in);
     q->plan.count = fuzz_u32(&in) % (MEMBER_BUFFER_MAX + 1);
@@ -136,6 +137,7 @@ static bool read_request(const struct member *u, struct member_op *o,
     const struct quant codes = {(enum quant_algorithm)quant, q->dtype, code};
     if (reduces && quant != QUANT_NONE && !quant_check(&codes, q->redop))
         q->quant = codes;
+    if (reduces && how / 3 % 2) q->plan.flow = FLOW_TO_ROOT;
     return true;
 }
 
@@ -155,6 +157,14 @@ static void give_buffers(const struct member *u, struct member_op *o,
     q->sendbuf = o->recv + MEMBER_GUARD + own;
 }
 
+/* A sum for a root has no place with the others. */
+static void take_place(const struct member *u, struct op_request *q)
+{
+    bool to_root =
+        q->plan.coll == COLL_ALLREDUCE && q->plan.flow == FLOW_TO_ROOT;
+    if (to_root && q->plan.root != own_rank(u, q)) q->recvbuf = NULL;
+}
+
 void member_launch(struct member *u, const struct tape_record *r)
 {
     struct member_op *o = u->ops;
@@ -163,6 +173,7 @@ void member_launch(struct member *u, const struct tape_record *r)
     *o = (struct member_op){.op = NULL};
     if (!read_request(u, o, r)) return;
     give_buffers(u, o, r->arg & 1);
+    take_place(u, &o->request);
     struct op_request *q = &o->request;
     if (q->quant.algorithm != QUANT_NONE)
         engine_quantize(q, q->quant.algorithm, q->quant.code);

@@ -225,9 +225,10 @@ static void put_launch(struct tape *t, uint8_t kind, const struct op_request *r)
     word(&w, r->tag, 8);
     word(&w, r->plan.coll, 1);
     bool flows = r->plan.coll == COLL_ALLTOALLV;
+    bool to_root = r->plan.coll == COLL_ALLREDUCE && r->plan.flow != FLOW_ALL;
     word(&w, flows ? (uint64_t)r->plan.flow : (uint64_t)r->dtype, 1);
     word(&w, r->redop, 1);
-    word(&w, r->quant.algorithm, 1);
+    word(&w, r->quant.algorithm + (to_root ? 3u : 0), 1);
     word(&w, r->quant.code, 1);
     word(&w, r->plan.root, 4);
     word(&w, r->quant.algorithm != QUANT_NONE ? r->count : r->plan.count, 4);
