@@ -149,7 +149,10 @@ lines = {}
 for data in json.load(open(summary))["data"]:
     for entry in data["files"]:
         name = entry["filename"].split("/src/")[-1]
-        lines[name] = entry["summary"]["lines"]
+        # A header has an entry for each way to it: the best one counts.
+        count = entry["summary"]["lines"]
+        if count["covered"] >= lines.get(name, count)["covered"]:
+            lines[name] = count
 failed = False
 for name in wanted.split():
     if name not in lines:

@@ -425,13 +425,12 @@ static void universe(uint64_t seed)
 {
     struct sim_options options = choose(seed);
     options.rooted = is_kind("rooted") || (!all_of && seed % 31 == 5);
-    if (is_kind("disagree") || (options.rooted && seed % 3 == 0))
+    if (is_kind("rooted")) rooted_choose(&options, seed);
+    if (is_kind("disagree") || is_kind("masters") ||
+        (options.rooted && seed % 3 == 0))
         disagree(&options, seed);
     if (is_kind("lasting")) endure(&options, seed);
-    if (is_kind("masters")) {
-        disagree(&options, seed);
-        masters_choose(&options, seed);
-    }
+    if (is_kind("masters")) masters_choose(&options, seed);
     choose_scarce(&options, seed);
     fetch_choose(&options, seed);
     options.averages = is_kind("averages") || (!all_of && seed % 10 == 7) ||
