@@ -41,7 +41,7 @@ void kernel_close(int fd);
 bool kernel_connect(struct kernel_fd *f, uint16_t port); /* false: refused */
 /* Events of poll(), whatever was asked for. */
 short kernel_ready(const struct kernel_fd *f);
-/* What comes to the driver. */
+/* Bytes that come to the driver. */
 size_t kernel_read(const struct kernel_fd *f, uint8_t *to, size_t size,
                    bool peeks);
 bool kernel_listens(uint16_t port);

@@ -203,7 +203,7 @@ bool wishes_fulfil(struct mate *m)
     return any;
 }
 
-/* What is over is taken. */
+/* Operations that are over are taken. */
 void wishes_take(struct mate *m)
 {
     struct message_event *event;

@@ -57,7 +57,7 @@ static void push(struct world_end *e)
     }
 }
 
-/* What has come to the channel, in clear. */
+/* Bytes that have come to the channel, in clear. */
 static size_t receive(struct world_end *e, uint8_t *to, size_t size)
 {
     size_t done = 0, room, got;

@@ -1,6 +1,6 @@
 /* driver_wrap.c - the calls of the driver's sources for descriptors, of a
- * kernel that is not the real one: see driver_kernel.h. What is no descriptor
- * of that kernel, and all that the driver does not do, goes to the real one. */
+ * kernel that is not the real one: see driver_kernel.h. Descriptors of others,
+ * and all that the driver does not do, go to the real one. */
 #include "driver_inside.h"
 
 #include <errno.h>

@@ -469,7 +469,7 @@ void average_gives(struct model *m, struct process *p, const struct trace *t)
 {
     uint64_t tag = t->names[0].tag;
     if (answers(p, t)) return;
-    /* What was owed before a decision in this event may still go out. */
+    /* An order owed before a decision in this event may still go out. */
     if (t->number > 0 && t->flag > ORDER_REPORT)
         decide_due(m, p, tag, t->number);
     struct ledger *r = allowed(m, p, t);
