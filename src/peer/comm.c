@@ -76,6 +76,25 @@ uint32_t comm_members_here(const pcclComm_t *c, uint32_t *before)
     return here;
 }
 
+/* Each of the ranks that are bound to a core of its own has one. */
+uint32_t comm_members_on_own_processors(const pcclComm_t *c)
+{
+    const struct view *v = c->session->view;
+    uint64_t host = v->members[v->rank].host;
+    uint32_t thousandths = 1000; /* this one */
+    cpu_set_t own, others;
+    bool known = sched_getaffinity(0, sizeof own, &own) == 0;
+    for (uint32_t i = 0; i < v->size; i++) {
+        const struct wire_member *m = &v->members[i];
+        if (i == v->rank || m->host >> 1 != host >> 1) continue;
+        bool seen = known && m->pid > 0 &&
+                    sched_getaffinity((pid_t)m->pid, sizeof others, &others) ==
+                        0;
+        thousandths += seen ? home_share(&own, &others) : 1000;
+    }
+    return (thousandths + 999) / 1000;
+}
+
 /* ----------------------------------------------------- background thread */
 
 /* The peers that dial stay queued, so the listener stays readable. To watch it

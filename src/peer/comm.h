@@ -236,6 +236,9 @@ pcclResult_t comm_read_state(pcclComm_t *c, const pcclSharedState_t *state,
 /* Number of members of the view on this host, including this one; and, unless
  * NULL, of those before it. */
 uint32_t comm_members_here(const pcclComm_t *c, uint32_t *before);
+/* As many members as if each that may use the processors of this process used
+ * them alone: those of the host, or 1 where each is bound to its own. */
+uint32_t comm_members_on_own_processors(const pcclComm_t *c);
 /* No descriptor is left: the communicator accepts no connections until the
  * next tick (accept paused). */
 void comm_pause_accepting(pcclComm_t *c);

@@ -34,7 +34,7 @@ static const char *read_tensor(const pcclTensorInfo_t *info,
 /* The members of a host read at the same time. */
 static unsigned share_of_processors(const pcclComm_t *c)
 {
-    uint32_t here = comm_members_here(c, NULL);
+    uint32_t here = comm_members_on_own_processors(c);
     uint32_t processors = c->progress.processors;
     return here < processors ? processors / here : 1;
 }

@@ -220,7 +220,8 @@ const struct wait_policy *progress_policy(pcclComm_t *c)
     uint32_t epoch = c->session->view->epoch;
     if (!p->policy || p->policy_epoch != epoch) {
         uint32_t before = 0, members = comm_members_here(c, &before);
-        p->policy = wait_policy(members, p->processors);
+        p->policy =
+            wait_policy(comm_members_on_own_processors(c), p->processors);
         home_begin(&p->home, before, members);
     }
     p->policy_epoch = epoch;

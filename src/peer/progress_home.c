@@ -17,6 +17,14 @@ int home_choose(const cpu_set_t *allowed, uint32_t before, uint32_t members)
     return processor;
 }
 
+uint32_t home_share(const cpu_set_t *own, const cpu_set_t *others)
+{
+    cpu_set_t both;
+    uint32_t all = (uint32_t)CPU_COUNT(others);
+    CPU_AND(&both, own, others);
+    return all == 0 ? 1000 : 1000 * (uint32_t)CPU_COUNT(&both) / all;
+}
+
 bool home_due(struct home *p, pccl_ns now, int processor)
 {
     if (now < p->next) return false;

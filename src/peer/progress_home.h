@@ -29,6 +29,10 @@ struct home {
  * which the kernel's choice of idle ones suits, or only one processor. */
 int home_choose(const cpu_set_t *allowed, uint32_t before, uint32_t members);
 
+/* Pure. The part of a process with these processors that runs on `own`, in
+ * thousandths. */
+uint32_t home_share(const cpu_set_t *own, const cpu_set_t *others);
+
 /* Pure. The thread is on that processor. True: it is to go to its own. */
 bool home_due(struct home *p, pccl_ns now, int processor);
 

@@ -30,6 +30,21 @@ static void test_choose(void **state)
     assert_int_equal(home_choose(&one, 0, 2), -1);
 }
 
+/* A rank that is bound to other processors takes nothing from this one's. */
+static void test_share(void **state)
+{
+    (void)state;
+    cpu_set_t four = processors_of((const int[]){0, 1, 2, 3}, 4);
+    cpu_set_t two = processors_of((const int[]){2, 3}, 2);
+    cpu_set_t other = processors_of((const int[]){4}, 1), none;
+    CPU_ZERO(&none);
+    assert_int_equal(home_share(&four, &four), 1000);
+    assert_int_equal(home_share(&four, &two), 1000);
+    assert_int_equal(home_share(&two, &four), 500);
+    assert_int_equal(home_share(&two, &other), 0);
+    assert_int_equal(home_share(&two, &none), 1000);
+}
+
 /* Somebody else wants that processor: each return comes later. */
 static void test_gives_in(void **state)
 {
@@ -127,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_choose),
+        cmocka_unit_test(test_share),
         cmocka_unit_test(test_gives_in),
         cmocka_unit_test(test_not_too_often),
         cmocka_unit_test(test_nothing_is_bound),
