@@ -183,6 +183,7 @@ CORE_HEADERS_ALLOWED = {
     ("src/reduce/quant_core.h", "float.h"): "the largest numbers",
     ("src/base/pool.c", "sys/mman.h"): "huge pages for the buffers",
     ("src/link/channel", "stdatomic.h"): "what two processes share",
+    ("src/link/board", "stdatomic.h"): "the same",
 }
 
 BANNED = {  # call -> what to use

@@ -21,9 +21,7 @@
 #ifndef PCCL_CHANNEL_H
 #define PCCL_CHANNEL_H
 
-#include "../base/base.h"
-
-#include <stdatomic.h>
+#include "board.h"
 
 enum {
     CHANNEL_SIZE = 512 * 1024, /* bytes of one queue; a power of two */
@@ -47,6 +45,7 @@ struct channel_side {
     _Alignas(CHANNEL_LINE) _Atomic uint64_t written; /* bytes so far */
     _Atomic uint64_t base; /* index of the byte at the start of the queue */
     _Alignas(CHANNEL_LINE) _Atomic uint64_t read;
+    _Atomic uint64_t taken; /* posts of the other end's board (L11) */
     /* enum channel_doorbell; the end that rings clears it. */
     _Alignas(CHANNEL_LINE) _Atomic uint32_t asleep;
 };
@@ -73,6 +72,12 @@ struct channel {
     uint64_t written, read, base;     /* own indices */
     uint64_t seen_written, seen_read; /* the other's, believed */
     bool broken; /* the other's indices cannot be: close the connection */
+    /* Posts of the other end (rule L11): */
+    const uint8_t *board;      /* or NULL */
+    uint8_t *post;             /* the one that is being read, a copy of it; */
+    size_t post_size, post_at; /* ... bytes, of them read */
+    uint64_t taken;            /* posts copied so far */
+    uint64_t seen_taken;       /* own posts that the other end has copied */
 };
 
 /* `side`: 0 for the maker. */
@@ -123,13 +128,77 @@ static inline void channel_write(struct channel *c, size_t size)
     atomic_store_explicit(&c->own->written, c->written, memory_order_release);
 }
 
+/* ------------------------------------------------------------- posts, L11 */
+
+/* From the post after the first `posts` ones on, this end reads the board of
+ * the other one, in copies in `copy` (BOARD_POST_MAX bytes). */
+static inline void channel_attach(struct channel *c, const uint8_t *board,
+                                  uint8_t *copy, uint64_t posts)
+{
+    c->board = board;
+    c->post = copy;
+    c->taken = posts;
+    atomic_store_explicit(&c->own->taken, posts, memory_order_release);
+}
+
+/* The own post after these would reach the other end in order: it has read all
+ * that was written, and has copied what its slot held. */
+static inline bool channel_may_post(struct channel *c, uint64_t posts)
+{
+    if (c->seen_read != c->written) {
+        uint64_t read =
+            atomic_load_explicit(&c->other->read, memory_order_acquire);
+        if (read != c->written) return false;
+        c->seen_read = read;
+    }
+    if (posts - c->seen_taken < BOARD_SLOTS) return true;
+    uint64_t taken =
+        atomic_load_explicit(&c->other->taken, memory_order_acquire);
+    if (taken < c->seen_taken || taken > posts) {
+        c->broken = true;
+        return false;
+    }
+    c->seen_taken = taken;
+    return posts - taken < BOARD_SLOTS;
+}
+
+/* Copies the next post, if the last one has been read. True: there is one. */
+static inline bool channel_take_post(struct channel *c)
+{
+    if (!c->board || c->post_at < c->post_size) return c->board != NULL;
+    size_t size = board_take(c->board, c->taken + 1, c->post);
+    if (size == 0) return false;
+    if (size == SIZE_MAX) {
+        c->broken = true;
+        return false;
+    }
+    c->post_size = size;
+    c->post_at = 0;
+    c->taken++;
+    atomic_store_explicit(&c->own->taken, c->taken, memory_order_release);
+    return true;
+}
+
+static inline bool channel_has_post(const struct channel *c, memory_order order)
+{
+    return c->board && (c->post_at < c->post_size ||
+                        board_shows(c->board, c->taken + 1, order));
+}
+
 /* ---------------------------------------------------------------- reading */
 
-/* Bytes to read, and their address. *from is not set when there are none. */
+/* Bytes to read, and their address. *from is not set when there are none.
+ * A post is older than all bytes in the queue that are not read (L11b); one
+ * that is older than `written` is seen, because that is loaded first. */
 static inline size_t channel_ready(struct channel *c, const uint8_t **from)
 {
     uint64_t written =
         atomic_load_explicit(&c->other->written, memory_order_acquire);
+    if (channel_take_post(c)) {
+        *from = c->post + c->post_at;
+        return c->post_size - c->post_at;
+    }
+    if (c->broken) return 0;
     if (written != c->seen_written) {
         if (written - c->read > c->size ||
             written - c->seen_written > c->size) {
@@ -149,12 +218,17 @@ static inline bool channel_shows(const struct channel *c)
 {
     return atomic_load_explicit(&c->other->written, memory_order_relaxed) !=
                c->read ||
-           c->broken;
+           channel_has_post(c, memory_order_relaxed) || c->broken;
 }
 
-/* Gives room back. channel_ring() is to follow here as well. */
+/* Of what channel_ready() has returned. Gives room back. channel_ring() is to
+ * follow here as well. */
 static inline void channel_read(struct channel *c, size_t size)
 {
+    if (c->post_at < c->post_size) {
+        c->post_at += size;
+        return;
+    }
     c->read += size;
     atomic_store_explicit(&c->own->read, c->read, memory_order_release);
 }
@@ -188,8 +262,9 @@ static inline bool channel_arm(struct channel *c, uint32_t what)
 {
     atomic_store_explicit(&c->own->asleep, what, memory_order_seq_cst);
     if (what & CHANNEL_WANTS_DATA &&
-        atomic_load_explicit(&c->other->written, memory_order_seq_cst) !=
-            c->read)
+        (atomic_load_explicit(&c->other->written, memory_order_seq_cst) !=
+             c->read ||
+         channel_has_post(c, memory_order_seq_cst)))
         return true;
     return what & CHANNEL_WANTS_ROOM &&
            c->written - atomic_load_explicit(&c->other->read,

@@ -339,6 +339,7 @@ static void let_go(struct links *n, struct conn *c)
     c->link = NULL;
     conn_drop_tx(c);
     c->channel = c->offered = NULL;
+    pool_give(&n->pool, c->region.post);
     c->region = (struct conn_region){0};
     changed(n);
 }

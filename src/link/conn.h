@@ -72,6 +72,7 @@ struct conn_region {
     bool offers, answers;  /* REGION is to be sent */
     bool taken;            /* the other end has mapped this end's region */
     const uint8_t *memory; /* the other end's, mapped here; or NULL */
+    uint8_t *post; /* BOARD_POST_MAX bytes of its board (L11), likewise */
 };
 
 struct conn {

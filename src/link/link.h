@@ -157,7 +157,8 @@ struct links {
     struct guest_client guests;
     struct relay relay; /* what this member does for others */
     struct frame_route routes[CONN_USE_COUNT][FRAME_TYPE_COUNT];
-    uint8_t *region; /* this member's, REGION_SIZE bytes; NULL: none */
+    uint8_t *region;    /* this member's, REGION_SIZE bytes; NULL: none */
+    struct board board; /* at its end */
     struct probe probe;
     uint8_t trash[64 * 1024]; /* where unwanted bodies go */
 };

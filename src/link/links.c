@@ -163,6 +163,7 @@ void links_free(struct links *n)
     for (uint32_t i = 0; i < n->conn_end; i++) {
         if (!n->conns[i]) continue;
         pool_give(&n->pool, n->conns[i]->scratch);
+        pool_give(&n->pool, n->conns[i]->region.post);
         free(n->conns[i]);
         n->conns[i] = NULL;
     }

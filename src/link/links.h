@@ -17,9 +17,11 @@ struct links;
 enum {
     CONNS_MAX = 16384,        /* connections of one member */
     LINK_STRANGERS_MAX = 128, /* of them, before their HELLO */
-    /* Bytes of a region: a head of 4 KiB, 8 slots of 2 buffers of 1 MiB. */
+    /* Bytes of a region: a head of 4 KiB, 8 slots of 2 buffers of 1 MiB, and a
+     * board (rule L11). */
     REGION_HEAD = 4096,
-    REGION_SIZE = REGION_HEAD + 8 * 2 * 1024 * 1024,
+    REGION_BOARD_AT = REGION_HEAD + 8 * 2 * 1024 * 1024,
+    REGION_SIZE = REGION_BOARD_AT + BOARD_SIZE,
 };
 
 /* A link with at least this round trip has several connections: a single one

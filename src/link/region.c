@@ -8,15 +8,23 @@ static bool is_channel_of_host(const struct links *n, const struct conn *c)
            c->link->host == n->host;
 }
 
+/* A member that is left out learns anew, when it is back, which posts are for
+ * it (L11d). */
 void region_offer(struct links *n)
 {
     const struct driver *d = &n->driver;
     for (uint32_t i = 0; d->region_export && i < n->conn_end; i++) {
         struct conn *c = n->conns[i];
-        if (!is_channel_of_host(n, c) || c->region.taken) continue;
+        if (!is_channel_of_host(n, c)) continue;
+        if (!links_member(n, c->link->id)) {
+            c->region.taken = false;
+            continue;
+        }
         struct channel_offer offer;
+        if (c->region.taken) continue;
         if (!n->region) n->region = d->region_export(d->user, &offer);
         if (!n->region) return;
+        n->board.memory = n->region + REGION_BOARD_AT;
         c->region.offers = true;
         conn_dirty(n, i);
     }
@@ -36,23 +44,35 @@ bool region_next_frame(struct links *n, struct conn *c, struct frame *f)
     struct channel_offer offer;
     if (!n->driver.region_export(n->driver.user, &offer)) return false;
     channel_offer_encode(&offer, f);
+    f->scope = n->board.posts;
     return true;
+}
+
+/* Maps the other end's region, of which it has a copy of one post. */
+static bool attach(struct links *n, struct conn *c)
+{
+    const struct driver *d = &n->driver;
+    struct channel_offer offer = channel_offer_decode(&c->rx);
+    if (offer.size != REGION_SIZE || !d->region_attach) return false;
+    if (!c->region.post) c->region.post = pool_take(&n->pool, BOARD_POST_MAX);
+    if (!c->region.post) return false;
+    c->region.memory = d->region_attach(d->user, c->number, &offer);
+    return c->region.memory != NULL;
 }
 
 bool region_accept(void *user, struct conn *c)
 {
     struct links *n = user;
-    const struct driver *d = &n->driver;
     const struct frame *f = &c->rx;
     if (!c->channel || f->size > 0) return false;
     if (f->flags & FLAG_ANSWER) {
         c->region.taken = n->region != NULL;
         return true;
     }
-    struct channel_offer offer = channel_offer_decode(f);
-    if (!c->region.memory && offer.size == REGION_SIZE && d->region_attach)
-        c->region.memory = d->region_attach(d->user, c->number, &offer);
-    if (!c->region.memory) return true; /* it goes on without */
+    if (!c->region.memory && !attach(n, c))
+        return true; /* it goes on without */
+    channel_attach(c->channel, c->region.memory + REGION_BOARD_AT,
+                   c->region.post, f->scope);
     c->region.answers = true;
     conn_dirty(n, c->number);
     return true;

@@ -23,6 +23,13 @@ static const struct choice choices[] = {
      .why = "the sum goes nowhere else; of more bytes several members add",
      .measured = "to and from one root"},
     {.colls = REDUCES,
+     .where = WHERE_BOARDS,
+     .bytes_max = K(4),
+     .total_max = K(16),
+     .algorithm = &allreduce_flat,
+     .why = "one post deep",
+     .measured = "posts"},
+    {.colls = REDUCES,
      .where = WHERE_HOST,
      .world_min = 9,
      .bytes_max = K(64),
@@ -144,6 +151,12 @@ static const struct choice choices[] = {
      .measured = "allreduce, quantized"},
 
     {.colls = BIT(COLL_BROADCAST),
+     .where = WHERE_BOARDS,
+     .bytes_max = K(64),
+     .algorithm = &broadcast_confirmed,
+     .why = "the root posts once",
+     .measured = "posts"},
+    {.colls = BIT(COLL_BROADCAST),
      .where = WHERE_SOCKETS,
      .world_min = 9,
      .bytes_max = K(64),
@@ -219,6 +232,12 @@ static const struct choice choices[] = {
      .why = "nobody sends more than one vector",
      .measured = "broadcast"},
 
+    {.colls = BIT(COLL_ALLGATHER),
+     .where = WHERE_BOARDS,
+     .total_max = K(64),
+     .algorithm = &allgather_linear,
+     .why = "one post deep",
+     .measured = "posts"},
     {.colls = BIT(COLL_ALLGATHER),
      .where = WHERE_HOST,
      .world_min = 9,
@@ -352,6 +371,8 @@ static bool is_where(enum choice_where where, const struct plan_request *r)
         return true;
     case WHERE_MEMORY:
         return r->one_host && r->shared_memory;
+    case WHERE_BOARDS:
+        return r->one_host && r->shared_memory && r->boards;
     case WHERE_SOCKETS:
         return r->one_host && !r->shared_memory;
     case WHERE_HOST:

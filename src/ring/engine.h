@@ -214,6 +214,7 @@ struct engine {
     struct single_copy single_copy;
     bool single_copy_on; /* members of this host have regions; the same on all
                             members */
+    bool boards_on;      /* ... and boards, which two have as well; likewise */
 };
 
 /* As engine_new, in a zeroed struct. False: out of memory. */

@@ -157,6 +157,20 @@ static void divide_up(const struct engine *e, struct fast_path *q,
     }
 }
 
+/* Rule L11b. */
+static bool may_post(struct engine *e, const struct fast_path *q)
+{
+    const struct links *n = &e->links;
+    if (!n->board.memory || FRAME_SIZE + q->sends > BOARD_POST_MAX)
+        return false;
+    for (uint32_t i = 0; i < q->ep_count; i++) {
+        const struct conn *c = q->eps[i].conn;
+        if (!c->region.taken || !channel_may_post(c->channel, n->board.posts))
+            return false;
+    }
+    return !PCCL_BUGGIFY(post_refused);
+}
+
 /* Makes room for what the operation writes. */
 static bool fits(struct engine *e, struct fast_path *q,
                  const struct op_request *r)
@@ -167,7 +181,8 @@ static bool fits(struct engine *e, struct fast_path *q,
     if (q->tree)
         return fast_tree_fits(q, r) && own_fits(e, q, fast_tree_scratch(q));
     divide_up(e, q, r);
-    for (uint32_t i = 0; i < q->ep_count; i++) {
+    q->posts = may_post(e, q);
+    for (uint32_t i = 0; i < q->ep_count && !q->posts; i++) {
         uint8_t *to;
         if (channel_room(q->eps[i].conn->channel, &to) < FRAME_SIZE + q->sends)
             return false;
@@ -253,10 +268,39 @@ static const uint8_t *own_vector(const struct engine *e,
     return (const uint8_t *)r->recvbuf + (size_t)e->rank * q->size;
 }
 
+static void write_frame(const struct fast_path *q, const uint8_t *body,
+                        uint8_t *to)
+{
+    memcpy(to, q->sends > 0 ? q->head : q->empty, FRAME_SIZE);
+    if (q->sends > 0) memcpy(to + FRAME_SIZE, body, q->sends);
+}
+
+static void send_to_all(struct engine *e, struct fast_path *q)
+{
+    const uint8_t *body = own_vector(e, q);
+    size_t size = FRAME_SIZE + q->sends;
+    if (q->posts) {
+        write_frame(q, body, board_begin(&e->links.board));
+        board_post(&e->links.board, size);
+    }
+    for (uint32_t i = 0; i < q->ep_count; i++) {
+        struct channel *channel = q->eps[i].conn->channel;
+        uint8_t *to = NULL;
+        if (!q->posts) {
+            (void)channel_room(channel, &to);
+            write_frame(q, body, to);
+            channel_write(channel, size);
+        }
+        q->eps[i].body = NULL;
+        q->sent += size;
+        q->written |= (uint64_t)1 << i;
+    }
+}
+
 bool fast_start(struct engine *e, const struct op_request *r)
 {
     struct fast_path *q = &e->fast;
-    q->spoked = false;
+    q->spoked = q->posts = false;
     if (r->plan.flow != FLOW_ALL) return fast_star_start(e, r);
     if (!may_start(e, r)) return false;
     q->r = r;
@@ -268,19 +312,7 @@ bool fast_start(struct engine *e, const struct op_request *r)
     }
     make_head(e, q);
     if (q->tree) return true;
-    const void *head = q->sends > 0 ? q->head : q->empty;
-    const void *body = own_vector(e, q);
-    for (uint32_t i = 0; i < q->ep_count; i++) {
-        struct channel *channel = q->eps[i].conn->channel;
-        uint8_t *to = NULL;
-        (void)channel_room(channel, &to);
-        memcpy(to, head, FRAME_SIZE);
-        if (q->sends > 0) memcpy(to + FRAME_SIZE, body, q->sends);
-        channel_write(channel, FRAME_SIZE + q->sends);
-        q->eps[i].body = NULL;
-        q->sent += FRAME_SIZE + q->sends;
-        q->written |= (uint64_t)1 << i;
-    }
+    send_to_all(e, q);
     return true;
 }
 

@@ -82,6 +82,7 @@ struct fast_path {
     uint32_t result;              /* bytes in the receive buffer */
     uint32_t sends; /* bytes to each of the others; not in a tree */
     bool tree;      /* it goes over the tree */
+    bool posts;     /* its frame goes to all as one post (rule L11) */
     bool pairs;     /* each member gets other bytes (rule D9d) */
     bool spoked;    /* the last operation is one of `star` (rule D9e) */
     struct fast_star star;

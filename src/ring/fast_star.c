@@ -231,7 +231,7 @@ static enum fast_status look(const struct engine *e, struct fast_path *q,
                              uint32_t i)
 {
     struct fast_endpoint *ep = &q->star.eps[i];
-    const uint8_t *from;
+    const uint8_t *from = NULL;
     size_t size = channel_ready(ep->conn->channel, &from);
     if (ep->conn->channel->broken) return FAST_STRANGE;
     if (is_told(e, q)) {

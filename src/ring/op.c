@@ -197,6 +197,7 @@ void op_plan_request(const struct engine *e, const struct op_request *r,
     p->center = (uint32_t)(r->tag ^ r->tag >> 32);
     p->cached = e->cached;
     p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;
+    p->boards = e->boards_on && !r->members;
     p->piece = e->piece;
     p->mesh = e->mesh;
     p->tree = e->tree;

@@ -7,23 +7,20 @@ static_assert(SINGLE_COPY_SLOTS * sizeof(struct single_copy_head) <=
                   SINGLE_COPY_HEAD / 2,
               "the heads lie before the slots");
 
-/* With two members on a host, their own queue is as fast. */
-static bool is_worth_it(const struct engine *e)
+void single_copy_install(struct engine *e)
 {
-    const struct links *n = &e->links;
+    struct links *n = &e->links;
     uint32_t here = 0;
     for (uint32_t i = 0; i < n->world; i++)
         here += n->members[i].host == n->host;
-    return e->mesh && n->host % 2 == 0 && here > 2 &&
-           here <= e->single_copy_world;
-}
-
-void single_copy_install(struct engine *e)
-{
-    e->single_copy_on = is_worth_it(e);
+    bool region = e->mesh && n->host % 2 == 0 && here <= e->single_copy_world;
+    /* With two members on a host, their own queue is as fast for what is
+     * large; a board is faster for what is small. */
+    e->single_copy_on = region && here > 2;
+    e->boards_on = region && here > 1;
     for (uint32_t i = 0; i < SINGLE_COPY_SLOTS; i++)
         e->single_copy.users[i] = NULL;
-    if (e->single_copy_on) region_offer(&e->links);
+    if (e->boards_on) region_offer(n);
 }
 
 static_assert(PLAN_SINGLE_COPY_WORLD_MAX == 32, "a text below says so");

@@ -17,12 +17,11 @@ enum {
     SINGLE_COPY_BUFFER = 1024 * 1024, /* bytes; has a place for each member */
     SINGLE_COPY_PLACES = 8, /* or so many segments of this member alone */
     SINGLE_COPY_HEAD = REGION_HEAD, /* struct single_copy_head of each slot */
-    SINGLE_COPY_SIZE = REGION_SIZE,
 };
-static_assert(SINGLE_COPY_SIZE == SINGLE_COPY_HEAD + SINGLE_COPY_SLOTS *
-                                                         SINGLE_COPY_BUFFERS *
-                                                         SINGLE_COPY_BUFFER,
-              "the slots fill the region");
+static_assert(REGION_BOARD_AT == SINGLE_COPY_HEAD + SINGLE_COPY_SLOTS *
+                                                        SINGLE_COPY_BUFFERS *
+                                                        SINGLE_COPY_BUFFER,
+              "the slots fill the region up to the board");
 
 struct engine;
 struct op;

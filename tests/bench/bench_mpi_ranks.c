@@ -157,7 +157,7 @@ static void measure(int i, int size)
     check(i, size);
     qsort(times, ROUNDS, sizeof *times, ascending);
     if (rank == 0)
-        printf("%-10s %8d %10.1f\n", all[i].name, size,
+        printf("%-10s %8d %10.2f\n", all[i].name, size,
                1e6 * times[ROUNDS / 2]);
     if (rank == 0) fflush(stdout);
 }

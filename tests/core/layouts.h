@@ -52,7 +52,7 @@ static int make_regions(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < WORLD; i++) {
-        regions[i] = aligned_alloc(4096, SINGLE_COPY_SIZE);
+        regions[i] = aligned_alloc(4096, REGION_SIZE);
         if (!regions[i]) return 1;
     }
     return 0;

@@ -26,7 +26,7 @@ static int setup_lend(void **state)
     if (setup(state)) return 1;
     for (uint32_t i = 0; i < WORLD; i++) {
         members[i].host = HOST;
-        areas[i] = aligned_alloc(4096, SINGLE_COPY_SIZE);
+        areas[i] = aligned_alloc(4096, REGION_SIZE);
         if (!areas[i]) return 1;
         memset(areas[i], 0, SINGLE_COPY_HEAD);
     }
@@ -368,7 +368,7 @@ static void test_words_out_of_place(void **state)
     const struct frame lent = {
         .type = FRAME_DATA, .flags = FLAG_SINGLE_COPY, .epoch = 2};
     assert_false(hear(1, &lent)); /* it has exported nothing */
-    const struct frame area = {.type = FRAME_REGION, .seq = SINGLE_COPY_SIZE};
+    const struct frame area = {.type = FRAME_REGION, .seq = REGION_SIZE};
     assert_false(hear(2, &area)); /* the connection shares no memory */
 }
 
@@ -429,17 +429,19 @@ static const uint8_t *on_borrow(void *user, uint32_t conn,
 static void test_offers(void **state)
 {
     (void)state;
+    static struct channel_page page;
     static struct channel nothing;
+    channel_init(&nothing, &page, NULL, CHANNEL_SIZE, 0);
     struct conn *c = engines[0]->links.conns[1];
     engines[0]->links.driver.region_attach = on_borrow;
     c->channel = &nothing;
     c->region = (struct conn_region){0};
     borrowed = 0;
     struct frame f = {
-        .type = FRAME_REGION, .seq = SINGLE_COPY_SIZE - 1, .tag = NONCE};
+        .type = FRAME_REGION, .seq = REGION_SIZE - 1, .tag = NONCE};
     assert_true(hear(1, &f));
     assert_int_equal(borrowed, 0);
-    f.seq = SINGLE_COPY_SIZE;
+    f.seq = REGION_SIZE;
     f.tag = NONCE + 1;
     assert_true(hear(1, &f));
     assert_int_equal(borrowed, 1);

@@ -24,7 +24,7 @@ static int setup_regions(void **state)
         members[i].host = HOST;
         engines[i]->links.host = HOST;
         engines[i]->piece = PIECE;
-        areas[i] = aligned_alloc(4096, SINGLE_COPY_SIZE);
+        areas[i] = aligned_alloc(4096, REGION_SIZE);
         if (!areas[i]) return 1;
         memset(areas[i], 0, SINGLE_COPY_HEAD);
     }

@@ -53,8 +53,7 @@ static uint8_t *lend(void *user, struct channel_offer *offer)
     struct sim *s = p->sim;
     if (!p->area.memory && s->options.share_fails && sim_pick(s, 6) == 0)
         return NULL;
-    SIM_CHECK(s,
-              p->area.memory || shared_region_make(&p->area, SINGLE_COPY_SIZE),
+    SIM_CHECK(s, p->area.memory || shared_region_make(&p->area, REGION_SIZE),
               "no memory");
     *offer = p->area.offer;
     return p->area.memory;

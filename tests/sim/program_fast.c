@@ -106,7 +106,8 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
     struct channel *channel;
     for (uint32_t i = 0; (channel = channel_at(p, i, &number)) != NULL; i++) {
         uint64_t size = FRAME_SIZE + endpoints(&e->fast)[i].sends;
-        if (!e->fast.has_sent) size = UINT64_MAX; /* nothing is written yet */
+        /* Nothing is written yet, or not there. */
+        if (!e->fast.has_sent || e->fast.posts) size = UINT64_MAX;
         rewound |=
             channel->base > 0 && channel->base + size == channel->written;
         before |= channel_ready(channel, &from) > 0;
@@ -203,15 +204,30 @@ static void look_at_frames(const struct sim_proc *p, enum fast_status state)
 /* ----------------------------------------------------------- amid its frames
  */
 
+/* The word of the last post, 0 while nobody is to see it (rule L11). */
+static void show_post(struct engine *e, bool shown)
+{
+    const struct board *b = &e->links.board;
+    struct board_slot *slot =
+        (struct board_slot *)(void *)(b->memory + board_slot_at(b->posts));
+    uint64_t size = FRAME_SIZE + e->fast.sends;
+    atomic_store(&slot->word, shown ? b->posts << BOARD_SIZE_BITS | size : 0);
+}
+
 /* The frames are written, and nobody has seen them: they are shown one after
- * the other. */
+ * the other, a post to all at once. */
 static void hide(struct sim_proc *p)
 {
     struct sim_fast *f = &p->fast;
-    const struct engine *e = p->session->engine;
+    struct engine *e = p->session->engine;
     uint32_t number;
     struct channel *c;
     if (!e->fast.has_sent) return;
+    if (e->fast.posts) {
+        f->count = 1;
+        show_post(e, false);
+        return;
+    }
     for (; (c = channel_at(p, f->count, &number)) != NULL; f->count++)
         atomic_store(&c->own->written, c->written - FRAME_SIZE -
                                            endpoints(&e->fast)[f->count].sends);
@@ -223,6 +239,12 @@ static bool show(struct sim *s, struct sim_proc *p)
     struct sim_fast *f = &p->fast;
     uint32_t number;
     if (f->shown == f->count) return false;
+    if (p->session->engine->fast.posts) {
+        sim_coverage.fast_post_late++;
+        show_post(p->session->engine, true);
+        f->shown++;
+        return true;
+    }
     if (f->shown > 0) sim_coverage.fast_amid++;
     if (f->shown > 0 && s->options.crash > 0 && !s->healing &&
         sim_pick(s, DIES_AMID) == 0) {
@@ -319,6 +341,7 @@ static void count_done(const struct sim *s, const struct sim_proc *p,
     c->fast_at_once += f->polls == 0;
     c->fast_waited += f->polls > 0;
     c->fast_tree += p->session->engine->fast.tree;
+    c->fast_posts += p->session->engine->fast.posts;
     c->fast_tree_beside +=
         p->session->engine->fast.tree && !p->session->engine->fast.has_tree;
     c->fast_pairs += p->session->engine->fast.pairs;

@@ -267,6 +267,7 @@ static struct sim_options choose_fast(uint64_t seed)
                             .alive_max = SIM_FEW,
                             .one_host = true,
                             .pairwise = true,
+                            .lends = seed / 8 % 2 == 1,
                             .fast = true};
     o.quorum = o.procs;
     o.fast_stops = on(&r, 2);

@@ -1,0 +1,201 @@
+/* test_board.c - posts (rule L11): a multicast ring whose posts come in order
+ * with the bytes of each reader's channel, and readers that are left behind. */
+#include "unit.h"
+
+#include "../../src/link/channel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE = 16 * 1024, READERS = 2, SMALL = 40 };
+
+static struct board board;
+static struct channel_page pages[READERS];
+static uint8_t *queues[READERS], *copies[READERS];
+static struct channel writer[READERS], reader[READERS];
+
+static int setup(void **state)
+{
+    (void)state;
+    board = (struct board){aligned_alloc(4096, BOARD_SIZE), 0};
+    memset(board.memory, 0, BOARD_SIZE);
+    memset(pages, 0, sizeof pages);
+    for (size_t i = 0; i < READERS; i++) {
+        queues[i] = calloc(4, SIZE);
+        copies[i] = malloc(BOARD_POST_MAX);
+        channel_init(&writer[i], &pages[i], queues[i], SIZE, 0);
+        channel_init(&reader[i], &pages[i], queues[i], SIZE, 1);
+        channel_attach(&reader[i], board.memory, copies[i], board.posts);
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < READERS; i++) {
+        free(queues[i]);
+        free(copies[i]);
+    }
+    free(board.memory);
+    return 0;
+}
+
+/* False: rule L11b forbids it. */
+static bool post(uint8_t value, size_t size)
+{
+    for (size_t i = 0; i < READERS; i++) {
+        if (!channel_may_post(&writer[i], board.posts)) return false;
+    }
+    memset(board_begin(&board), value, size);
+    board_post(&board, size);
+    return true;
+}
+
+static void send(size_t i, uint8_t value, size_t size)
+{
+    uint8_t *to = NULL;
+    assert_true(channel_room(&writer[i], &to) >= size);
+    memset(to, value, size);
+    channel_write(&writer[i], size);
+}
+
+/* The next bytes are so many of that value, read in portions. */
+static void expect(size_t i, uint8_t value, size_t size, size_t portion)
+{
+    while (size > 0) {
+        const uint8_t *from = NULL;
+        size_t ready = channel_ready(&reader[i], &from);
+        assert_true(ready > 0 && ready <= size);
+        if (ready > portion) ready = portion;
+        for (size_t k = 0; k < ready; k++) assert_int_equal(from[k], value);
+        channel_read(&reader[i], ready);
+        size -= ready;
+    }
+}
+
+static void expect_none(size_t i)
+{
+    const uint8_t *from;
+    assert_int_equal(channel_ready(&reader[i], &from), 0);
+    assert_false(channel_shows(&reader[i]));
+    assert_false(reader[i].broken);
+}
+
+/* A post follows what was read, and what is sent afterwards follows it. */
+static void test_order(void **state)
+{
+    (void)state;
+    for (uint8_t turn = 0; turn < 100; turn++) {
+        send(0, turn, 300);
+        assert_false(post(turn, SMALL)); /* the queue is not read */
+        expect(0, turn, 300, 299);
+        assert_true(post((uint8_t)(turn + 1), SMALL));
+        assert_true(post((uint8_t)(turn + 2), BOARD_POST_MAX));
+        send(0, (uint8_t)(turn + 3), 200);
+        assert_true(channel_shows(&reader[0]));
+        expect(0, (uint8_t)(turn + 1), SMALL, 7);
+        expect(0, (uint8_t)(turn + 2), BOARD_POST_MAX, 50000);
+        expect(0, (uint8_t)(turn + 3), 200, SIZE);
+        expect(1, (uint8_t)(turn + 1), SMALL, SMALL);
+        expect(1, (uint8_t)(turn + 2), BOARD_POST_MAX, SIZE);
+        for (size_t i = 0; i < READERS; i++) expect_none(i);
+    }
+}
+
+/* The slowest reader holds the writer up. */
+static void test_room(void **state)
+{
+    (void)state;
+    for (uint8_t i = 0; i < BOARD_SLOTS; i++) assert_true(post(i, SMALL));
+    for (uint8_t i = 0; i < BOARD_SLOTS; i++) expect(0, i, SMALL, SMALL);
+    assert_false(post(0, SMALL));
+    expect(1, 0, SMALL, 1);
+    assert_true(post(8, SMALL));
+    assert_false(post(9, SMALL));
+    for (uint8_t i = 1; i < 9; i++) expect(1, i, SMALL, SMALL);
+    expect(0, 8, SMALL, SMALL);
+    expect_none(0);
+}
+
+/* A reader that comes later reads the posts from then on. */
+static void test_attach(void **state)
+{
+    (void)state;
+    for (uint8_t i = 0; i < 5; i++) assert_true(post(i, SMALL));
+    channel_attach(&reader[1], board.memory, copies[1], board.posts);
+    expect_none(1);
+    assert_true(post(5, SMALL));
+    expect(1, 5, SMALL, SMALL);
+}
+
+/* A post that has been copied stays; one that is written over meanwhile, or is
+ * being written, is never taken for another one. */
+static void test_left_behind(void **state)
+{
+    (void)state;
+    const uint8_t *from = NULL;
+    assert_true(post(1, SMALL));
+    assert_int_equal(channel_ready(&reader[0], &from), SMALL);
+    assert_true(post(2, SMALL));
+    /* The writer does not count the readers any more. */
+    for (uint8_t i = 0; i < BOARD_SLOTS; i++) {
+        memset(board_begin(&board), 99, SMALL);
+        board_post(&board, SMALL);
+    }
+    expect(0, 1, SMALL, SMALL);
+    expect_none(0);
+    (void)board_begin(&board);
+    expect_none(1);
+}
+
+/* The other end may write anything (L10). */
+static void test_lies(void **state)
+{
+    (void)state;
+    const uint8_t *from;
+    static const uint64_t sizes[] = {0, BOARD_POST_MAX + 1,
+                                     (1 << BOARD_SIZE_BITS) - 1};
+    for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+        (void)board_begin(&board);
+        board_post(&board, sizes[i]);
+        channel_attach(&reader[0], board.memory, copies[0], board.posts - 1);
+        assert_int_equal(channel_ready(&reader[0], &from), 0);
+        assert_true(reader[0].broken && channel_shows(&reader[0]));
+        reader[0].broken = false;
+    }
+    for (int i = 0; i < BOARD_SLOTS; i++) board.posts++;
+    atomic_store(&reader[0].own->taken, board.posts + 1);
+    assert_false(channel_may_post(&writer[0], board.posts));
+    assert_true(writer[0].broken);
+}
+
+/* An end that arms its doorbell finds the post that is there already, and one
+ * that comes later wakes it. */
+static void test_sleep(void **state)
+{
+    (void)state;
+    assert_false(channel_arm(&reader[0], CHANNEL_WANTS_DATA));
+    assert_true(post(1, SMALL));
+    assert_true(channel_ring(&writer[0], CHANNEL_WANTS_DATA));
+    assert_true(channel_arm(&reader[0], CHANNEL_WANTS_DATA));
+    const uint8_t *from;
+    assert_int_equal(channel_ready(&reader[0], &from), SMALL);
+    channel_read(&reader[0], SMALL - 1);
+    assert_true(channel_arm(&reader[0], CHANNEL_WANTS_DATA));
+    expect(0, 1, 1, 1);
+    assert_false(channel_arm(&reader[0], CHANNEL_WANTS_DATA));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_attach, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_left_behind, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lies, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sleep, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
