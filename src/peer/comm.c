@@ -87,9 +87,9 @@ uint32_t comm_members_on_own_processors(const pcclComm_t *c)
     for (uint32_t i = 0; i < v->size; i++) {
         const struct wire_member *m = &v->members[i];
         if (i == v->rank || m->host >> 1 != host >> 1) continue;
-        bool seen = known && m->pid > 0 &&
-                    sched_getaffinity((pid_t)m->pid, sizeof others, &others) ==
-                        0;
+        bool seen =
+            known && m->pid > 0 &&
+            sched_getaffinity((pid_t)m->pid, sizeof others, &others) == 0;
         thousandths += seen ? home_share(&own, &others) : 1000;
     }
     return (thousandths + 999) / 1000;
