@@ -27,7 +27,8 @@ BASE = ["src/base/append.h", "src/base/arguments", "src/base/base.h",
         "src/base/evidence.h", "src/base/pool", "src/base/scope.h",
         "src/base/float_env.h",
         "src/base/wire", "src/base/keyed.h", "src/base/grant.h",
-        "src/base/siphash.h", "src/base/grid_shape", "src/base/tree."]
+        "src/base/siphash.h", "src/base/grid_shape", "src/base/tree.",
+        "src/base/host_id.h"]
 LAYERS = {
     "include/": ["include/"],
     "src/base/": BASE,
@@ -149,6 +150,7 @@ LAYERS = {
     "src/launch/main.c": ["src/launch/launch.h"],
     # The MPI facade is a client like any other.
     "src/mpi/": ["include/", "src/mpi/"],
+    "src/mpi/world.c": ["include/", "src/mpi/", "src/base/host_id.h"],
     "src/mpi/mpi_op.c": ["include/", "src/mpi/", "src/base/float_env.h"],
     "src/train/": ["include/", "src/train/"],
     "examples/": ["include/", "examples/"],

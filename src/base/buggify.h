@@ -27,7 +27,8 @@
     X(tags_full, 100)      /* D1: the table of tags has a limit */ \
     X(fast_refused, 2)     /* D9a: there may be no room */ \
     X(fast_given_up, 10)   /* D9b: time turns it into an operation */ \
-    X(post_refused, 3)     /* L11b: somebody may not have read all */ \
+    X(post_refused, 3)     /* L11b: somebody may lag behind */ \
+    X(sums_alone, 3)       /* D9f: whoever has all may add them up */ \
     X(slot_taken, 2)       /* L8a: no slot is free */ \
     X(long_first, 2)       /* which operation sends is nobody's concern */ \
     X(in_turn, 2)          /* D13: may be sent, need not */ \

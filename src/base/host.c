@@ -42,7 +42,8 @@ uint64_t host_id(void)
         if (stat(spaces[i], &st) == 0)
             hash = mix(hash, &st.st_ino, sizeof st.st_ino);
     }
-    return hash & ~(uint64_t)1;
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return host_id_make(hash, n < 1 ? 1 : (uint64_t)n);
 }
 
 /* ------------------------------------------------------------- a process */

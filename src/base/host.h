@@ -4,6 +4,7 @@
 
 #include "base.h"
 #include "evidence.h"
+#include "host_id.h"
 
 #define HOST_IO_THREAD                                                         \
     "pccl-io" /* name of the thread that sends heartbeats                      \
@@ -12,7 +13,10 @@
 enum { HOST_WATCHED_MAX = 256, HOST_IO_THREADS_MAX = 4 };
 
 /* Equal for processes that can share memory: same boot, same namespaces. The
- * last bit is 0. */
+ * last bit is 0, and the bits above it are the number of processors: so all
+ * members of a view know that of each host. It is that of the system, not that
+ * of what a process may use, which differs where processes are bound. A system
+ * that changes it while a run lasts is another host to those who start then. */
 uint64_t host_id(void);
 
 /* What was seen of some processes, to compare with. Zeroed before. */

@@ -23,11 +23,13 @@ enum {
      * caches. */
     BOARD_STRIDE = BOARD_POST_MAX + BOARD_LINE + 64,
     BOARD_SIZE = 532 * 1024, /* whole pages */
-    BOARD_SIZE_BITS = 20,
+    BOARD_SIZE_BITS = 20,    /* of a word; the uppermost of them is this: */
+    BOARD_HINT = 1 << 19,    /* the post is a hint (L11e) */
+    BOARD_MARKED = 1 << 18,  /* it comes after bytes of some channels (L11b) */
 };
 static_assert(BOARD_SLOTS * BOARD_STRIDE <= BOARD_SIZE &&
                   BOARD_STRIDE % BOARD_LINE == 0 &&
-                  BOARD_POST_MAX < 1 << BOARD_SIZE_BITS,
+                  BOARD_POST_MAX < BOARD_MARKED,
               "the slots fit, and begin on lines");
 
 /* The word is the number of the post, from 1 on, and its size; 0 while the slot
@@ -59,7 +61,8 @@ static inline uint8_t *board_begin(const struct board *b)
     return slot->bytes;
 }
 
-/* Shows them. The readers may sleep: channel_ring() is to follow for each. */
+/* Shows them; `size` may have BOARD_HINT or BOARD_MARKED. The readers may
+ * sleep: channel_ring() is to follow for each. */
 static inline void board_post(struct board *b, size_t size)
 {
     uint64_t number = ++b->posts;
@@ -69,13 +72,21 @@ static inline void board_post(struct board *b, size_t size)
                           memory_order_release);
 }
 
+/* A post of another member's board, where it lies. */
+struct board_view {
+    const uint8_t *bytes; /* NULL: it is not there */
+    size_t size;          /* 0: it cannot be */
+    bool hint, marked;
+};
+
 /* The word of a post that is to come, of another member's board. */
 static inline const _Atomic uint64_t *board_word(const uint8_t *memory,
                                                  uint64_t number)
 {
-    return &((const struct board_slot *)(const void *)(memory +
-                                                       board_slot_at(number)))
-                ->word;
+    const struct board_slot *slot =
+        (const struct board_slot *)(const void *)(memory +
+                                                  board_slot_at(number));
+    return &slot->word;
 }
 
 static inline bool board_shows(const uint8_t *memory, uint64_t number,
@@ -85,21 +96,25 @@ static inline bool board_shows(const uint8_t *memory, uint64_t number,
     return word >> BOARD_SIZE_BITS == number;
 }
 
-/* Copies the post into private memory of BOARD_POST_MAX bytes. Returns its
- * size; 0: it is not there; SIZE_MAX: it is there no more, because this reader
- * does not count any longer, or it cannot be. */
-static inline size_t board_take(const uint8_t *memory, uint64_t number,
-                                uint8_t *copy)
+static inline struct board_view board_look(const uint8_t *memory,
+                                           uint64_t number)
 {
     const _Atomic uint64_t *at = board_word(memory, number);
     uint64_t word = atomic_load_explicit(at, memory_order_acquire);
-    if (word >> BOARD_SIZE_BITS != number) return 0;
-    size_t size = word & ((1u << BOARD_SIZE_BITS) - 1);
-    if (size == 0 || size > BOARD_POST_MAX) return SIZE_MAX;
-    memcpy(copy, (const uint8_t *)(const void *)(at + 1), size);
+    if (word >> BOARD_SIZE_BITS != number)
+        return (struct board_view){.bytes = NULL};
+    size_t size = word & (BOARD_MARKED - 1);
+    return (struct board_view){.bytes = (const uint8_t *)(const void *)(at + 1),
+                               .size = size > BOARD_POST_MAX ? 0 : size,
+                               .hint = word & BOARD_HINT,
+                               .marked = word & BOARD_MARKED};
+}
+
+/* After its bytes were read: they were those of the post (L11c). */
+static inline bool board_holds(const uint8_t *memory, uint64_t number)
+{
     atomic_thread_fence(memory_order_acquire);
-    bool same = atomic_load_explicit(at, memory_order_relaxed) == word;
-    return same ? size : SIZE_MAX;
+    return board_shows(memory, number, memory_order_relaxed);
 }
 
 #endif

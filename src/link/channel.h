@@ -40,6 +40,11 @@ enum channel_doorbell {
     CHANNEL_WANTS_ROOM = 2, /* sleeps until something can be written */
 };
 
+/* A post of this number comes when the channel has been read up to there. */
+struct channel_mark {
+    _Atomic uint64_t post, at;
+};
+
 /* In shared memory: one side writes it and the other one reads it. */
 struct channel_side {
     _Alignas(CHANNEL_LINE) _Atomic uint64_t written; /* bytes so far */
@@ -48,6 +53,7 @@ struct channel_side {
     _Atomic uint64_t taken; /* posts of the other end's board (L11) */
     /* enum channel_doorbell; the end that rings clears it. */
     _Alignas(CHANNEL_LINE) _Atomic uint32_t asleep;
+    _Alignas(CHANNEL_LINE) struct channel_mark marks[BOARD_SLOTS];
 };
 
 struct channel_page {
@@ -77,6 +83,7 @@ struct channel {
     uint8_t *post;             /* the one that is being read, a copy of it; */
     size_t post_size, post_at; /* ... bytes, of them read */
     uint64_t taken;            /* posts copied so far */
+    bool read_post;            /* what was read last is a post */
     uint64_t seen_taken;       /* own posts that the other end has copied */
 };
 
@@ -141,16 +148,9 @@ static inline void channel_attach(struct channel *c, const uint8_t *board,
     atomic_store_explicit(&c->own->taken, posts, memory_order_release);
 }
 
-/* The own post after these would reach the other end in order: it has read all
- * that was written, and has copied what its slot held. */
+/* The other end has copied what the slot of the post after these held. */
 static inline bool channel_may_post(struct channel *c, uint64_t posts)
 {
-    if (c->seen_read != c->written) {
-        uint64_t read =
-            atomic_load_explicit(&c->other->read, memory_order_acquire);
-        if (read != c->written) return false;
-        c->seen_read = read;
-    }
     if (posts - c->seen_taken < BOARD_SLOTS) return true;
     uint64_t taken =
         atomic_load_explicit(&c->other->taken, memory_order_acquire);
@@ -162,20 +162,17 @@ static inline bool channel_may_post(struct channel *c, uint64_t posts)
     return posts - taken < BOARD_SLOTS;
 }
 
-/* Copies the next post, if the last one has been read. True: there is one. */
-static inline bool channel_take_post(struct channel *c)
+/* Before the post after these. True: the other end has not read all bytes yet
+ * that were written; they are marked as older than the post. */
+static inline bool channel_mark_post(struct channel *c, uint64_t posts)
 {
-    if (!c->board || c->post_at < c->post_size) return c->board != NULL;
-    size_t size = board_take(c->board, c->taken + 1, c->post);
-    if (size == 0) return false;
-    if (size == SIZE_MAX) {
-        c->broken = true;
-        return false;
-    }
-    c->post_size = size;
-    c->post_at = 0;
-    c->taken++;
-    atomic_store_explicit(&c->own->taken, c->taken, memory_order_release);
+    if (c->seen_read == c->written) return false;
+    uint64_t read = atomic_load_explicit(&c->other->read, memory_order_acquire);
+    if (read == c->written) c->seen_read = read;
+    if (read == c->written) return false;
+    struct channel_mark *mark = &c->own->marks[(posts + 1) % BOARD_SLOTS];
+    atomic_store_explicit(&mark->at, c->written, memory_order_relaxed);
+    atomic_store_explicit(&mark->post, posts + 1, memory_order_relaxed);
     return true;
 }
 
@@ -185,32 +182,135 @@ static inline bool channel_has_post(const struct channel *c, memory_order order)
                         board_shows(c->board, c->taken + 1, order));
 }
 
+/* The next posts have been read where they lie, or are not needed. */
+static inline void channel_skip_posts(struct channel *c, uint32_t posts)
+{
+    c->taken += posts;
+    atomic_store_explicit(&c->own->taken, c->taken, memory_order_release);
+}
+
+/* Bytes of the queue that are older than the next post. */
+static inline uint64_t channel_before_post(struct channel *c)
+{
+    uint64_t number = c->taken + 1;
+    const struct channel_mark *mark = &c->other->marks[number % BOARD_SLOTS];
+    if (atomic_load_explicit(&mark->post, memory_order_relaxed) != number)
+        return 0;
+    uint64_t size =
+        atomic_load_explicit(&mark->at, memory_order_relaxed) - c->read;
+    if (size <= c->size) return size;
+    c->broken = true;
+    return 0;
+}
+
+/* The next post but hints, which are skipped; none while a copy is read, or
+ * while older bytes are in the queue: then at most *most may be read there. */
+static inline struct board_view channel_look_at_post(struct channel *c,
+                                                     uint64_t *most)
+{
+    struct board_view next = {.bytes = NULL};
+    if (!c->board || c->post_at < c->post_size) return next;
+    for (;;) {
+        next = board_look(c->board, c->taken + 1);
+        if (next.bytes && next.size == 0) c->broken = true;
+        if (!next.bytes || !next.hint || c->broken) break;
+        channel_skip_posts(c, 1);
+    }
+    uint64_t before = next.marked ? channel_before_post(c) : 0;
+    if (before > 0) *most = before;
+    if (before > 0 || c->broken) next.bytes = NULL;
+    return next;
+}
+
+/* Copies the next post, if the last one has been read. True: there is one. */
+static inline bool channel_take_post(struct channel *c, uint64_t *most)
+{
+    if (!c->board) return false;
+    if (c->post_at < c->post_size) return true;
+    struct board_view next = channel_look_at_post(c, most);
+    if (!next.bytes) return false;
+    memcpy(c->post, next.bytes, next.size);
+    c->broken = !board_holds(c->board, c->taken + 1);
+    if (c->broken) return false;
+    c->post_size = next.size;
+    c->post_at = 0;
+    channel_skip_posts(c, 1);
+    return true;
+}
+
 /* ---------------------------------------------------------------- reading */
 
-/* Bytes to read, and their address. *from is not set when there are none.
- * A post is older than all bytes in the queue that are not read (L11b); one
- * that is older than `written` is seen, because that is loaded first. */
-static inline size_t channel_ready(struct channel *c, const uint8_t **from)
+/* Loads the index of the other end and returns it, if it can be. */
+static inline uint64_t channel_seen(struct channel *c)
 {
     uint64_t written =
         atomic_load_explicit(&c->other->written, memory_order_acquire);
-    if (channel_take_post(c)) {
-        *from = c->post + c->post_at;
-        return c->post_size - c->post_at;
+    if (written == c->seen_written) return written;
+    if (written - c->read > c->size || written - c->seen_written > c->size) {
+        c->broken = true;
+        return c->read;
     }
-    if (c->broken) return 0;
-    if (written != c->seen_written) {
-        if (written - c->read > c->size ||
-            written - c->seen_written > c->size) {
-            c->broken = true;
-            return 0;
-        }
-        c->seen_written = written;
-    }
+    c->seen_written = written;
+    return written;
+}
+
+/* What the queue has up to that index, at most `most`. */
+static inline size_t channel_queued(const struct channel *c, uint64_t written,
+                                    uint64_t most, const uint8_t **from)
+{
     /* Of all that is not read yet: it changes only when nothing is. */
     uint64_t base = atomic_load_explicit(&c->other->base, memory_order_relaxed);
     *from = c->in + ((c->read - base) & (c->size - 1));
-    return (size_t)(written - c->read);
+    return (size_t)(written - c->read < most ? written - c->read : most);
+}
+
+/* Bytes to read, and their address. *from is not set when there are none.
+ * A post is older than all bytes in the queue but those before its mark (L11b);
+ * one that is older than `written` is seen, because that is loaded first. */
+static inline size_t channel_ready(struct channel *c, const uint8_t **from)
+{
+    uint64_t written = channel_seen(c), most = UINT64_MAX;
+    if (channel_take_post(c, &most)) {
+        *from = c->post + c->post_at;
+        return c->post_size - c->post_at;
+    }
+    return c->broken ? 0 : channel_queued(c, written, most, from);
+}
+
+/* The same, but a post is left where it is (*posted): afterwards
+ * channel_holds() tells whether it was there all the time, and
+ * channel_skip_posts() or channel_ready() goes on. */
+static inline size_t channel_look(struct channel *c, const uint8_t **from,
+                                  bool *posted)
+{
+    uint64_t written = channel_seen(c), most = UINT64_MAX;
+    struct board_view next = channel_look_at_post(c, &most);
+    *posted = next.bytes != NULL;
+    if (*posted) *from = next.bytes;
+    if (*posted) return next.size;
+    if (c->board && c->post_at < c->post_size) {
+        *from = c->post + c->post_at;
+        return c->post_size - c->post_at;
+    }
+    return c->broken ? 0 : channel_queued(c, written, most, from);
+}
+
+/* A hint of that size behind that many posts, where it lies; or NULL. */
+static inline const uint8_t *channel_look_at_hint(const struct channel *c,
+                                                  uint32_t behind, size_t size)
+{
+    if (!c->board || c->post_at < c->post_size) return NULL;
+    struct board_view hint = board_look(c->board, c->taken + 1 + behind);
+    return hint.hint && hint.size == size ? hint.bytes : NULL;
+}
+
+/* The next posts are still those that were looked at. */
+static inline bool channel_holds(const struct channel *c, uint32_t posts)
+{
+    bool holds = true;
+    for (uint32_t i = 1; i <= posts; i++)
+        holds &= board_holds(c->board, c->taken + i);
+    return holds;
 }
 
 /* Whether channel_ready() has something to say. */
@@ -225,7 +325,8 @@ static inline bool channel_shows(const struct channel *c)
  * follow here as well. */
 static inline void channel_read(struct channel *c, size_t size)
 {
-    if (c->post_at < c->post_size) {
+    c->read_post = c->post_at < c->post_size;
+    if (c->read_post) {
         c->post_at += size;
         return;
     }

@@ -115,14 +115,16 @@ static void keep(const struct coll *coll, const void *result)
 
 /* The sum goes to the root alone, unless a loss may give the root's number to a
  * process that does not know it (E7). Among few members small sums go to all:
- * that is one message deep. */
+ * that is one message deep. With a processor for each all sums go to all:
+ * everybody adds a part. */
 static bool goes_to_root(const struct coll *coll)
 {
     MPI_Count n = coll->members->size;
     MPI_Count size = coll->recvcount * coll->recvtype->size;
     bool small = n < REDUCE_MANY && size * (n - 1) <= REDUCE_SHARED;
     return coll->call == CALL_REDUCE && world.policy != FAILURE_SHRINK &&
-           coll->members->shares_memory && n > 2 && !small;
+           coll->members->shares_memory && !coll->members->roomy && n > 2 &&
+           !small;
 }
 
 int step_reduce_direct(struct coll *coll)

@@ -16,9 +16,9 @@
  * than all vectors for everybody (tests/bench/NOTES.md: scan). */
 enum { SLICED_MIN = 256 * 1024 };
 
-/* Of those that go to one member: bytes of all vectors that are still gathered
- * by all, and of one vector for each member, beyond which the one that folds
- * takes longer than all together (ibid.). */
+/* Of those that go to one member, where processors are shared: bytes of all
+ * vectors that are still gathered by all, and of one vector for each member,
+ * beyond which the one that folds takes longer than all together (ibid.). */
 enum { STAR_TOTAL = 32 * 1024, STAR_EACH = 8 * 1024 };
 
 /* Stages: the packed input, a slice of all vectors, the packed result. */
@@ -29,8 +29,8 @@ static bool is_star(const struct coll *coll)
 {
     MPI_Count n = coll->members->size;
     MPI_Count size = coll->recvcount * coll->recvtype->size;
-    return coll->members->shares_memory && size > STAR_TOTAL / n &&
-           size <= n * STAR_EACH;
+    return coll->members->shares_memory && !coll->members->roomy &&
+           size > STAR_TOTAL / n && size <= n * STAR_EACH;
 }
 
 static bool is_sliced(const struct coll *coll)

@@ -12,6 +12,9 @@ enum {
     /* ... with a root that shares memory with them: NOTES.md, "to and from one
      * root" */
     SHARED_BYTES_ROOT = 2 * 1024,
+    /* With a processor for each ("posts"); of an all-to-all. */
+    SHARED_BYTES_ROOM = 16 * 1024,
+    SHARED_BYTES_PAIRS = 8 * 1024,
 };
 
 int step_barrier(struct coll *coll)
@@ -190,11 +193,16 @@ static bool is_shared(const struct coll *coll, MPI_Count size)
 {
     MPI_Count n = coll->members->size;
     MPI_Count blocks = coll->call == CALL_ALLTOALL ? n * n : n;
-    if (coll->call == CALL_ALLTOALL && coll_takes_pairs(coll, n * size))
+    bool roomy = coll->members->roomy;
+    if (coll->call == CALL_ALLTOALL && !roomy &&
+        coll_takes_pairs(coll, n * size))
         return false;
     MPI_Count most = n < SHARED_MEMBERS ? SHARED_BYTES_FEW : SHARED_BYTES;
     if (coll->call != CALL_ALLTOALL && coll->members->shares_memory)
         most = n < SHARED_MEMBERS ? SHARED_BYTES_ROOT : 0;
+    if (roomy)
+        most = coll->call == CALL_ALLTOALL ? SHARED_BYTES_PAIRS
+                                           : SHARED_BYTES_ROOM;
     return size <= most / blocks;
 }
 

@@ -18,6 +18,7 @@ struct group {
     int rank; /* MPI_UNDEFINED: not a member */
     /* It is a view whose members are on one host and share memory. */
     bool shares_memory;
+    bool roomy; /* ... and that could have a processor each */
     struct group *retired_next;
     struct session_room *session; /* see `session` of struct comm */
     uint64_t ids[];

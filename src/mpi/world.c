@@ -4,6 +4,8 @@
 #include "tools.h"
 #include "waiting.h"
 
+#include "../base/host_id.h"
+
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -310,6 +312,8 @@ bool world_refresh(void)
         if (view) {
             for (int i = 0; i < size; i++) view->ids[i] = members[i].id;
             view->shares_memory = share_memory(members, size);
+            view->roomy = view->shares_memory &&
+                          host_processors(members[0].host) >= (uint32_t)size;
             view->rank = rank;
             view->epoch = epoch;
             world.self = members[rank].id;

@@ -18,13 +18,15 @@ enum { MANY_RANKS = 8 };
  * processor 200 us are less than a turn of all; 4 ms took two thirds of the
  * time with 16 ranks on 2 processors, and half of it with 64 ("many ranks").
  *
- * The fast path: 20 us, in which a partner that is ready answers many times
- * over; oversubscribed 100 us, until each rank has run, and with 8 ranks or
- * more for each processor as long as an operation: what the call turns into
- * yields as well, and each of its looks costs more. A partner that has not
+ * The fast path: 1 ms, longer than what the call turns into: an operation of 16
+ * ranks and 64 KiB takes 0.4 ms, so who waits 200 us for somebody who is amid
+ * one begins one too, and makes others wait ("posts": 600 us in that state, 40
+ * to 50 without it); oversubscribed 100 us, until each rank has run, and with 8
+ * ranks or more for each processor as long as an operation: what the call turns
+ * into yields as well, and each of its looks costs more. A partner that has not
  * answered after 64 polls may wait for this very processor, whatever the
- * numbers are, because other programs use the processors too ("Swings of the
- * small figures": 0.27 against 50 us).
+ * numbers are, because other programs use the processors too
+ * ("Swings of the small figures": 0.27 against 50 us).
  *
  * Messages: 200 us, because the sender may be computing the message, or moving
  * others ("Point-to-point": 8 bytes took 16 us where a receive slept at once,
@@ -35,13 +37,13 @@ enum { MANY_RANKS = 8 };
 static const struct wait_policy policies[] = {
     /* fewer ranks than processors */
     {.operation = {200 * US, 1, NEVER},
-     .fast = {20 * US, 32, 64},
+     .fast = {1000 * US, 32, 64},
      .message = {200 * US, 32, 64},
      .polls_sockets = true,
      .naps = true},
     /* exactly full */
     {.operation = {200 * US, 1, 0},
-     .fast = {20 * US, 32, 64},
+     .fast = {1000 * US, 32, 64},
      .message = {200 * US, 32, 64},
      .polls_sockets = true,
      .naps = true},

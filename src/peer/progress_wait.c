@@ -187,7 +187,6 @@ enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
 {
     if (progress_has_owner(c) || !session_fast(c->session, r, view_epoch))
         return FAST_NOTHING;
-    ring_written(c);
     const struct wait_policy *policy = progress_policy(c);
     struct poll_loop loop = {.policy = &policy->fast,
                              .look = look_at_fast_path,

@@ -23,11 +23,10 @@ static const struct choice choices[] = {
      .why = "the sum goes nowhere else; of more bytes several members add",
      .measured = "to and from one root"},
     {.colls = REDUCES,
-     .where = WHERE_BOARDS,
-     .bytes_max = K(4),
-     .total_max = K(16),
+     .where = WHERE_ROOM,
+     .bytes_max = K(64),
      .algorithm = &allreduce_flat,
-     .why = "one post deep",
+     .why = "one post deep, or two where each adds up a part",
      .measured = "posts"},
     {.colls = REDUCES,
      .where = WHERE_HOST,
@@ -151,8 +150,15 @@ static const struct choice choices[] = {
      .measured = "allreduce, quantized"},
 
     {.colls = BIT(COLL_BROADCAST),
+     .where = WHERE_ROOM,
+     .bytes_max = K(64),
+     .algorithm = &broadcast_confirmed,
+     .why = "the root posts once",
+     .measured = "posts"},
+    {.colls = BIT(COLL_BROADCAST),
      .where = WHERE_BOARDS,
      .bytes_max = K(64),
+     .world_max = 8,
      .algorithm = &broadcast_confirmed,
      .why = "the root posts once",
      .measured = "posts"},
@@ -233,8 +239,8 @@ static const struct choice choices[] = {
      .measured = "broadcast"},
 
     {.colls = BIT(COLL_ALLGATHER),
-     .where = WHERE_BOARDS,
-     .total_max = K(64),
+     .where = WHERE_ROOM,
+     .total_max = K(256),
      .algorithm = &allgather_linear,
      .why = "one post deep",
      .measured = "posts"},
@@ -373,6 +379,8 @@ static bool is_where(enum choice_where where, const struct plan_request *r)
         return r->one_host && r->shared_memory;
     case WHERE_BOARDS:
         return r->one_host && r->shared_memory && r->boards;
+    case WHERE_ROOM:
+        return is_where(WHERE_BOARDS, r) && r->roomy;
     case WHERE_SOCKETS:
         return r->one_host && !r->shared_memory;
     case WHERE_HOST:

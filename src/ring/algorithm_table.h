@@ -11,6 +11,7 @@ enum choice_where {
     WHERE_ANY,
     WHERE_MEMORY,  /* all members share the memory of one host */
     WHERE_BOARDS,  /* ... and show each other posts (rule L11) */
+    WHERE_ROOM,    /* ... and have a processor each */
     WHERE_SOCKETS, /* ... are on one host and share no memory */
     WHERE_HOST,    /* ... are on one host */
     WHERE_HOSTS,   /* ... are on several hosts */

@@ -12,6 +12,8 @@ bool engine_init(struct engine *e, const struct driver *driver,
     e->cached = PLAN_CACHED;
     e->many = MANY;
     e->exchange_least = EXCHANGE_LEAST;
+    e->sums_least = SUMS_LEAST;
+    e->sums_looks = SUMS_LOOKS;
     e->single_copy_world = PLAN_SINGLE_COPY_WORLD_MAX;
     op_use_links(e);
     e->tags = calloc(TAGS_MAX, sizeof *e->tags);

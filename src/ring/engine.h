@@ -169,6 +169,8 @@ struct engine {
     uint32_t single_copy_world; /* PLAN_SINGLE_COPY_WORLD_MAX; the same on all
                                    members */
     size_t exchange_least;      /* EXCHANGE_LEAST */
+    size_t sums_least;          /* SUMS_LEAST */
+    uint32_t sums_looks;        /* SUMS_LOOKS */
     uint32_t piece;             /* as in a plan; the same on all members */
     const char *forced[COLL_COUNT]; /* algorithms of PCCL_ALGORITHM, or NULL */
 
@@ -214,7 +216,8 @@ struct engine {
     struct single_copy single_copy;
     bool single_copy_on; /* members of this host have regions; the same on all
                             members */
-    bool boards_on;      /* ... and boards, which two have as well; likewise */
+    bool roomy; /* each member of this host could have a processor; likewise */
+    bool boards_on; /* ... and boards, which two have as well; likewise */
 };
 
 /* As engine_new, in a zeroed struct. False: out of memory. */

@@ -26,22 +26,6 @@ static bool is_sum(const struct fast_path *q)
 
 /* ----------------------------------------------------------------- starting */
 
-/* Data that came while the call before this one was an ordinary operation,
- * which reads more than its own frames. False: it has others. */
-static bool find_early(const struct engine *e, const struct fast_path *q,
-                       const struct op_request *r, struct fast_endpoint *ep)
-{
-    struct unexpected *k = ep->link->unexpected;
-    ep->early = k;
-    if (!k) return true;
-    const struct frame *f = &k->frame;
-    return ep->link->unexpected_count == 1 && k->complete &&
-           f->type == FRAME_DATA && !frame_is_single_copy(f) &&
-           f->epoch == e->links.epoch && f->scope == 0 && f->tag == r->tag &&
-           f->seq == q->tag->next && f->index == 0 && f->size == ep->recvs &&
-           f->digest == ep->rx_digest;
-}
-
 static bool size_endpoint(const struct engine *e, const struct fast_path *q,
                           const struct op_request *r, uint32_t i,
                           struct fast_endpoint *ep)
@@ -60,7 +44,7 @@ static bool size_endpoint(const struct engine *e, const struct fast_path *q,
     ep->recvs = (uint32_t)recvs;
     ep->tx_digest = all ? op_pair_digest(r->digest, sends, recvs) : r->digest;
     ep->rx_digest = all ? op_pair_digest(r->digest, recvs, sends) : r->digest;
-    if (!find_early(e, q, r, ep)) return false;
+    if (!fast_find_early(e, r, ep)) return false;
     return channel_room(ep->conn->channel, &to) >= 2 * FRAME_SIZE + sends;
 }
 
@@ -156,13 +140,6 @@ static void take_blocks(const struct engine *e, const struct fast_path *q)
     }
 }
 
-static void drop_early(struct engine *e, struct fast_endpoint *ep)
-{
-    link_remove_unexpected(&e->links, ep->link, &ep->link->unexpected);
-    pool_give(&e->links.pool, ep->early);
-    ep->early = NULL;
-}
-
 /* Gives the room back, and looks for the next frame of each. */
 static void read_all(struct engine *e, struct fast_path *q)
 {
@@ -170,7 +147,7 @@ static void read_all(struct engine *e, struct fast_path *q)
         struct fast_endpoint *ep = &q->eps[i];
         size_t size = FRAME_SIZE + (q->holds ? 0 : ep->recvs);
         if (ep->early)
-            drop_early(e, ep);
+            fast_drop_early(e, ep);
         else
             channel_read(ep->conn->channel, size);
         q->received += size;
@@ -248,16 +225,8 @@ enum fast_status fast_pairs_poll(struct engine *e, struct fast_path *q)
 
 /* --------------------------------------------------------------- converting */
 
-/* All is sent; from those whose data came early nothing else is to come. */
-static void check_early(struct engine *e, struct op *op)
-{
-    for (uint32_t i = 0; i < op->ep_count; i++)
-        op_check_endpoint(e, op, &op->eps[i]);
-}
-
 void fast_pairs_hold(struct engine *e, const struct fast_path *q, struct op *op)
 {
-    if (!q->holds) check_early(e, op);
     if (!q->holds) return;
     if (op->r.plan.coll == COLL_REDUCE_SCATTER && q->size > 0)
         memcpy(op->r.recvbuf, q->own, chunk_of(e, q));

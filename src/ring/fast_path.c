@@ -4,6 +4,7 @@
 #include "algorithm_table.h"
 #include "fast_pairs.h"
 #include "fast_star.h"
+#include "fast_sums.h"
 #include "fast_tree.h"
 
 #include "../base/buggify.h"
@@ -118,6 +119,27 @@ bool fast_endpoint_is_idle(const struct fast_endpoint *ep)
     return fast_endpoint_is_settled(ep) && ep->link->unexpected_count == 0;
 }
 
+bool fast_find_early(const struct engine *e, const struct op_request *r,
+                     struct fast_endpoint *ep)
+{
+    struct unexpected *k = ep->link->unexpected;
+    ep->early = k;
+    if (!k) return true;
+    const struct frame *f = &k->frame;
+    return ep->link->unexpected_count == 1 && k->complete &&
+           f->type == FRAME_DATA && !frame_is_single_copy(f) &&
+           f->epoch == e->links.epoch && f->scope == 0 && f->tag == r->tag &&
+           f->seq == e->fast.tag->next && f->index == 0 &&
+           f->size == ep->recvs && f->digest == ep->rx_digest;
+}
+
+void fast_drop_early(struct engine *e, struct fast_endpoint *ep)
+{
+    link_remove_unexpected(&e->links, ep->link, &ep->link->unexpected);
+    pool_give(&e->links.pool, ep->early);
+    ep->early = NULL;
+}
+
 /* --------------------------------------------------------------- starting */
 
 /* The result of (tag, n) takes the slot of the result of (tag, n-1): rules D5,
@@ -144,7 +166,7 @@ static bool own_fits(struct engine *e, struct fast_path *q, size_t size)
 }
 
 /* Sets the bytes of each sender: in a broadcast only the root has any. */
-static void divide_up(const struct engine *e, struct fast_path *q,
+static bool divide_up(const struct engine *e, struct fast_path *q,
                       const struct op_request *r)
 {
     bool root = r->plan.coll == COLL_BROADCAST;
@@ -154,7 +176,13 @@ static void divide_up(const struct engine *e, struct fast_path *q,
         q->eps[i].recvs = !root || r->plan.root == rank ? q->size : 0;
         q->eps[i].sends = q->sends;
         q->eps[i].frames = 1;
+        q->eps[i].rx_digest = r->digest;
+        /* One that has to be confirmed is not for the fast path. */
+        if (!fast_find_early(e, r, &q->eps[i]) ||
+            (q->eps[i].early && q->eps[i].early->frame.flags != 0))
+            return false;
     }
+    return true;
 }
 
 /* Rule L11b. */
@@ -163,6 +191,8 @@ static bool may_post(struct engine *e, const struct fast_path *q)
     const struct links *n = &e->links;
     if (!n->board.memory || FRAME_SIZE + q->sends > BOARD_POST_MAX)
         return false;
+    /* The queue of a pair is read where it begins, again and again. */
+    if (q->ep_count == 1 && q->sends > FAST_PAIR_MAX) return false;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct conn *c = q->eps[i].conn;
         if (!c->region.taken || !channel_may_post(c->channel, n->board.posts))
@@ -180,7 +210,7 @@ static bool fits(struct engine *e, struct fast_path *q,
                own_fits(e, q, q->size / e->links.world);
     if (q->tree)
         return fast_tree_fits(q, r) && own_fits(e, q, fast_tree_scratch(q));
-    divide_up(e, q, r);
+    if (!divide_up(e, q, r)) return false;
     q->posts = may_post(e, q);
     for (uint32_t i = 0; i < q->ep_count && !q->posts; i++) {
         uint8_t *to;
@@ -224,7 +254,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct fast_endpoint *ep = &q->eps[i];
         bool ready =
-            q->pairs ? fast_endpoint_is_settled(ep) : fast_endpoint_is_idle(ep);
+            q->tree ? fast_endpoint_is_idle(ep) : fast_endpoint_is_settled(ep);
         if (!ready) return false;
     }
     return fits(e, q, r);
@@ -275,13 +305,25 @@ static void write_frame(const struct fast_path *q, const uint8_t *body,
     if (q->sends > 0) memcpy(to + FRAME_SIZE, body, q->sends);
 }
 
+/* Rule L11b. */
+static size_t mark_post(struct engine *e, const struct fast_path *q)
+{
+    bool marked = false;
+    for (uint32_t i = 0; i < q->ep_count; i++)
+        marked |=
+            channel_mark_post(q->eps[i].conn->channel, e->links.board.posts);
+    return marked ? BOARD_MARKED : 0;
+}
+
 static void send_to_all(struct engine *e, struct fast_path *q)
 {
     const uint8_t *body = own_vector(e, q);
     size_t size = FRAME_SIZE + q->sends;
     if (q->posts) {
-        write_frame(q, body, board_begin(&e->links.board));
-        board_post(&e->links.board, size);
+        uint8_t *to = board_begin(&e->links.board);
+        q->own_body = to + FRAME_SIZE;
+        write_frame(q, body, to);
+        board_post(&e->links.board, size | mark_post(e, q));
     }
     for (uint32_t i = 0; i < q->ep_count; i++) {
         struct channel *channel = q->eps[i].conn->channel;
@@ -291,7 +333,12 @@ static void send_to_all(struct engine *e, struct fast_path *q)
             write_frame(q, body, to);
             channel_write(channel, size);
         }
+        q->eps[i].posted = false;
+        q->eps[i].sum = NULL;
+        q->eps[i].added = false;
         q->eps[i].body = NULL;
+        if (q->eps[i].early) q->eps[i].body = q->eps[i].early->body;
+        q->left -= q->eps[i].early != NULL;
         q->sent += size;
         q->written |= (uint64_t)1 << i;
     }
@@ -300,7 +347,7 @@ static void send_to_all(struct engine *e, struct fast_path *q)
 bool fast_start(struct engine *e, const struct op_request *r)
 {
     struct fast_path *q = &e->fast;
-    q->spoked = q->posts = false;
+    q->spoked = q->posts = q->sums = false;
     if (r->plan.flow != FLOW_ALL) return fast_star_start(e, r);
     if (!may_start(e, r)) return false;
     q->r = r;
@@ -318,25 +365,15 @@ bool fast_start(struct engine *e, const struct op_request *r)
 
 /* -------------------------------------------------------------- finishing */
 
-/* Rule D3: folds as a flat all-reduce does. */
 static void fold(struct engine *e, struct fast_path *q)
 {
     const struct op_request *r = q->r;
-    size_t count = (size_t)r->plan.count;
     const uint8_t *own = r->sendbuf;
-    if (r->sendbuf == r->recvbuf && e->rank > 1) {
+    if (r->sendbuf == r->recvbuf) {
         memcpy(q->own, r->sendbuf, q->size);
         own = q->own;
     }
-    uint32_t ep = 0;
-    const uint8_t *sum = e->rank == 0 ? own : q->eps[ep++].body;
-    for (uint32_t i = 1; i < e->links.world; i++) {
-        const uint8_t *x = i == e->rank ? own : q->eps[ep++].body;
-        reduce_apply(r->dtype, r->redop, r->recvbuf, sum, x, count);
-        sum = r->recvbuf;
-    }
-    if (r->redop == REDOP_AVG)
-        reduce_divide(r->dtype, r->recvbuf, count, e->links.world);
+    fast_sum(e, q, r->recvbuf, own, 0, q->size);
 }
 
 static void take_root(const struct fast_path *q)
@@ -367,21 +404,78 @@ static void keep(struct fast_path *q)
     q->r = NULL;
 }
 
+bool fast_posts_hold(const struct fast_path *q)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < q->ep_count; i++) {
+        struct channel *c = q->eps[i].conn->channel;
+        if (!channel_holds(c, fast_posts_of(&q->eps[i]))) c->broken = true;
+        all &= !c->broken;
+    }
+    return all;
+}
+
+static bool take_all(struct engine *e, struct fast_path *q)
+{
+    if (q->size == 0) return true;
+    if (q->r->plan.coll == COLL_BROADCAST)
+        take_root(q);
+    else if (q->r->plan.coll == COLL_ALLGATHER)
+        take_blocks(e, q);
+    else
+        fold(e, q);
+    if (fast_posts_hold(q)) return true;
+    bool in_place = q->r->sendbuf == q->r->recvbuf;
+    if (q->r->plan.coll == COLL_ALLREDUCE && in_place)
+        memcpy(q->r->recvbuf, q->own, q->size);
+    return false;
+}
+
 static void finish(struct engine *e, struct fast_path *q)
 {
-    if (q->size > 0) {
-        if (q->r->plan.coll == COLL_BROADCAST)
-            take_root(q);
-        else if (q->r->plan.coll == COLL_ALLGATHER)
-            take_blocks(e, q);
-        else
-            fold(e, q);
-    }
     for (uint32_t i = 0; i < q->ep_count; i++) {
-        channel_read(q->eps[i].conn->channel, FRAME_SIZE + q->eps[i].recvs);
-        q->received += FRAME_SIZE + q->eps[i].recvs;
+        struct fast_endpoint *ep = &q->eps[i];
+        uint32_t posts = fast_posts_of(ep);
+        if (posts > 0) channel_skip_posts(ep->conn->channel, posts);
+        if (ep->early)
+            fast_drop_early(e, ep);
+        else if (!ep->posted)
+            channel_read(ep->conn->channel, FRAME_SIZE + ep->recvs);
+        q->received += FRAME_SIZE + ep->recvs;
     }
     keep(q);
+}
+
+static enum fast_status look(struct fast_path *q, uint32_t i)
+{
+    struct fast_endpoint *ep = &q->eps[i];
+    const uint8_t *from = NULL;
+    const uint8_t *head = ep->recvs > 0 ? q->head : q->empty;
+    size_t size = channel_look(ep->conn->channel, &from, &ep->posted);
+    if (ep->conn->channel->broken) return FAST_STRANGE;
+    if (size < FRAME_SIZE) return FAST_WAITS;
+    if (memcmp(from, head, FRAME_SIZE) != 0) return FAST_STRANGE;
+    if (size < FRAME_SIZE + ep->recvs) return FAST_WAITS;
+    ep->body = from + FRAME_SIZE;
+    q->latest = i;
+    q->left--;
+    return FAST_DONE;
+}
+
+static enum fast_status poll_flat(struct engine *e, struct fast_path *q)
+{
+    for (uint32_t i = 0; i < q->ep_count && !q->sums; i++) {
+        if (!q->eps[i].body && look(q, i) == FAST_STRANGE) return FAST_STRANGE;
+    }
+    if (q->left > 0 && !q->sums) return FAST_WAITS;
+    if (q->sums || fast_sums_begin(e, q)) {
+        enum fast_status status = fast_sums_poll(e, q);
+        if (status != FAST_DONE) return status;
+    } else if (!take_all(e, q)) {
+        return FAST_STRANGE;
+    }
+    finish(e, q);
+    return FAST_DONE;
 }
 
 enum fast_status fast_poll(struct engine *e)
@@ -390,28 +484,10 @@ enum fast_status fast_poll(struct engine *e)
     if (PCCL_BUGGIFY(fast_given_up)) return FAST_STRANGE;
     if (q->spoked) return fast_star_poll(e);
     if (q->pairs) return fast_pairs_poll(e, q);
-    if (q->tree) {
-        enum fast_status status = fast_tree_poll(q, own_vector(e, q));
-        if (status == FAST_DONE) keep(q);
-        return status;
-    }
-    for (uint32_t i = 0; i < q->ep_count; i++) {
-        struct fast_endpoint *ep = &q->eps[i];
-        const uint8_t *from;
-        if (ep->body) continue;
-        size_t size = channel_ready(ep->conn->channel, &from);
-        if (ep->conn->channel->broken) return FAST_STRANGE;
-        if (size < FRAME_SIZE) continue;
-        const uint8_t *head = ep->recvs > 0 ? q->head : q->empty;
-        if (memcmp(from, head, FRAME_SIZE) != 0) return FAST_STRANGE;
-        if (size < FRAME_SIZE + ep->recvs) continue;
-        ep->body = from + FRAME_SIZE;
-        q->latest = i;
-        q->left--;
-    }
-    if (q->left > 0) return FAST_WAITS;
-    finish(e, q);
-    return FAST_DONE;
+    if (!q->tree) return poll_flat(e, q);
+    enum fast_status status = fast_tree_poll(q, own_vector(e, q));
+    if (status == FAST_DONE) keep(q);
+    return status;
 }
 
 /* ------------------------------------------------------------- converting */
@@ -432,7 +508,9 @@ void fast_mark_sent(struct engine *e, struct op *op, struct endpoint *ep,
 struct op *fast_convert(struct engine *e)
 {
     struct fast_path *q = &e->fast;
+    bool holds = q->pairs && q->holds;
     const struct op_request *r = q->r;
+    if (q->sums) fast_sums_undo(q);
     q->r = NULL;
     q->tag->next = q->frame.seq;
     struct op *op = engine_launch(e, r, false);
@@ -449,6 +527,9 @@ struct op *fast_convert(struct engine *e)
         bool above = !q->tree || plan_is_parent(&op->plan, ep->rank);
         if (q->has_sent && above) fast_mark_sent(e, op, ep, q->eps[i].sends);
     }
+    /* From those whose data came early nothing else is to come. */
+    for (uint32_t i = 0; i < op->ep_count && !q->tree && !holds; i++)
+        op_check_endpoint(e, op, &op->eps[i]);
     if (q->pairs) fast_pairs_hold(e, q, op);
     return op;
 }

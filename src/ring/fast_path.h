@@ -21,6 +21,11 @@ enum {
     /* Bytes for one member, where two members are all: beyond, an operation
      * reads while the other one writes. */
     FAST_PAIR_MAX = 16 * 1024,
+    /* Bytes of the other vectors from which on a second post is cheaper than to
+     * add them all ("posts"). */
+    SUMS_LEAST = 4 * 1024,
+    /* In vain, until a member adds up one of the parts that it waits for. */
+    SUMS_LOOKS = 512,
 };
 
 struct conn;
@@ -41,9 +46,12 @@ struct fast_endpoint {
     uint32_t sends;      /* bytes to it, without headers */
     uint32_t frames;     /* frames expected */
     const uint8_t *body; /* bytes received; NULL: none yet */
-    /* Of pairs: */
+    bool posted;         /* ... where the other end has posted them */
+    const uint8_t *sum;  /* its part of the result, posted; NULL: none yet */
+    bool added;          /* ... which this member has added up itself */
     struct unexpected *early; /* the data came before the call; or NULL */
     uint64_t tx_digest, rx_digest;
+    /* Of pairs: */
     uint8_t head[FRAME_SIZE]; /* the frame that is to come */
 };
 
@@ -82,9 +90,13 @@ struct fast_path {
     uint32_t result;              /* bytes in the receive buffer */
     uint32_t sends; /* bytes to each of the others; not in a tree */
     bool tree;      /* it goes over the tree */
-    bool posts;     /* its frame goes to all as one post (rule L11) */
-    bool pairs;     /* each member gets other bytes (rule D9d) */
-    bool spoked;    /* the last operation is one of `star` (rule D9e) */
+    bool posts;     /* its frame goes to all as one post (rule L11), */
+    bool sums;      /* ... and each member adds up a part (rule D9f), */
+    bool has_sum;   /* ... which this one has posted; */
+    uint32_t looks; /* since then, for those of the others */
+    uint8_t *own_body, *own_sum; /* what it has posted: its vector, its part */
+    bool pairs;                  /* each member gets other bytes (rule D9d) */
+    bool spoked; /* the last operation is one of `star` (rule D9e) */
     struct fast_star star;
     bool holds;         /* ... has them, and waits for DONE */
     bool has_sent;      /* all that goes before anything is received */
@@ -109,6 +121,20 @@ bool fast_find_endpoint(struct engine *e, uint32_t rank,
 bool fast_endpoint_is_settled(const struct fast_endpoint *ep);
 /* ... and no frame is kept that came before its operation. */
 bool fast_endpoint_is_idle(const struct fast_endpoint *ep);
+/* Data of an endpoint (`recvs`, `rx_digest`) that came while the call before
+ * this one was an ordinary operation, which reads more than its own frames, or
+ * while there was none. False: other frames have come. */
+bool fast_find_early(const struct engine *e, const struct op_request *r,
+                     struct fast_endpoint *ep);
+void fast_drop_early(struct engine *e, struct fast_endpoint *ep);
+/* Posts of the other end that the call has read where they lie. */
+static inline uint32_t fast_posts_of(const struct fast_endpoint *ep)
+{
+    return (ep->posted ? 1u : 0u) + (ep->sum ? 1u : 0u);
+}
+/* Rule L11c: they are still there. Otherwise this member has been left out; an
+ * operation takes the place of the call, and will not end. */
+bool fast_posts_hold(const struct fast_path *q);
 /* All transfers to the partner have been sent. */
 void fast_mark_sent(struct engine *e, struct op *op, struct endpoint *ep,
                     uint32_t bytes);

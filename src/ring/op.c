@@ -198,6 +198,7 @@ void op_plan_request(const struct engine *e, const struct op_request *r,
     p->cached = e->cached;
     p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;
     p->boards = e->boards_on && !r->members;
+    p->roomy = e->roomy;
     p->piece = e->piece;
     p->mesh = e->mesh;
     p->tree = e->tree;

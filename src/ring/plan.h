@@ -66,6 +66,7 @@ struct plan_request {
     uint64_t cached;
     uint32_t single_copy_world; /* largest world with regions */
     bool boards; /* of the whole view, whose hosts have boards (rule L11) */
+    bool roomy;  /* ... and a processor for each member */
     uint32_t tree_width; /* children of a member at most; 0: as few as do */
     uint32_t piece;      /* single copy: bytes of a segment; 0: as fits */
     uint64_t count;      /* elements of a vector that is reduced, or bytes */

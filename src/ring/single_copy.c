@@ -2,6 +2,7 @@
 #include "op.h"
 
 #include "../base/buggify.h"
+#include "../base/host_id.h"
 
 static_assert(SINGLE_COPY_SLOTS * sizeof(struct single_copy_head) <=
                   SINGLE_COPY_HEAD / 2,
@@ -18,6 +19,7 @@ void single_copy_install(struct engine *e)
      * large; a board is faster for what is small. */
     e->single_copy_on = region && here > 2;
     e->boards_on = region && here > 1;
+    e->roomy = here <= host_processors(n->host);
     for (uint32_t i = 0; i < SINGLE_COPY_SLOTS; i++)
         e->single_copy.users[i] = NULL;
     if (e->boards_on) region_offer(n);

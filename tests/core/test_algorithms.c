@@ -464,6 +464,7 @@ static void test_rows(void **state)
             bool pairs = r.coll == COLL_ALLTOALLV;
             bool sum = r.coll == COLL_ALLREDUCE && r.mesh && !r.codes;
             r.boards = r.mesh && i / (30 * N) % 2;
+            r.roomy = i / (60 * N) % 2;
             uint64_t flow = i / (30 * N) % FLOW_COUNT;
             r.flow = (enum plan_flow)(pairs || (sum && flow == 1) ? flow : 0);
             const struct choice *row = algorithm_row_of(&r);

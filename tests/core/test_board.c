@@ -42,14 +42,22 @@ static int teardown(void **state)
 }
 
 /* False: rule L11b forbids it. */
-static bool post(uint8_t value, size_t size)
+static bool post_as(uint8_t value, size_t size, size_t flags)
 {
     for (size_t i = 0; i < READERS; i++) {
         if (!channel_may_post(&writer[i], board.posts)) return false;
     }
+    for (size_t i = 0; i < READERS && flags != BOARD_HINT; i++) {
+        if (channel_mark_post(&writer[i], board.posts)) flags |= BOARD_MARKED;
+    }
     memset(board_begin(&board), value, size);
-    board_post(&board, size);
+    board_post(&board, size | flags);
     return true;
+}
+
+static bool post(uint8_t value, size_t size)
+{
+    return post_as(value, size, 0);
 }
 
 static void send(size_t i, uint8_t value, size_t size)
@@ -82,25 +90,81 @@ static void expect_none(size_t i)
     assert_false(reader[i].broken);
 }
 
-/* A post follows what was read, and what is sent afterwards follows it. */
+/* Posts come in order with the bytes of a channel, also those that are not read
+ * when the post is made. */
 static void test_order(void **state)
 {
     (void)state;
     for (uint8_t turn = 0; turn < 100; turn++) {
-        send(0, turn, 300);
-        assert_false(post(turn, SMALL)); /* the queue is not read */
-        expect(0, turn, 300, 299);
+        if (turn % 2) send(0, turn, 300);
         assert_true(post((uint8_t)(turn + 1), SMALL));
-        assert_true(post((uint8_t)(turn + 2), BOARD_POST_MAX));
-        send(0, (uint8_t)(turn + 3), 200);
+        send(0, (uint8_t)(turn + 2), 100);
+        assert_true(post((uint8_t)(turn + 3), BOARD_POST_MAX));
+        send(0, (uint8_t)(turn + 4), 200);
         assert_true(channel_shows(&reader[0]));
+        if (turn % 2) expect(0, turn, 300, 299);
         expect(0, (uint8_t)(turn + 1), SMALL, 7);
-        expect(0, (uint8_t)(turn + 2), BOARD_POST_MAX, 50000);
-        expect(0, (uint8_t)(turn + 3), 200, SIZE);
+        expect(0, (uint8_t)(turn + 2), 100, 60);
+        expect(0, (uint8_t)(turn + 3), BOARD_POST_MAX, 50000);
+        expect(0, (uint8_t)(turn + 4), 200, SIZE);
         expect(1, (uint8_t)(turn + 1), SMALL, SMALL);
-        expect(1, (uint8_t)(turn + 2), BOARD_POST_MAX, SIZE);
+        expect(1, (uint8_t)(turn + 3), BOARD_POST_MAX, SIZE);
         for (size_t i = 0; i < READERS; i++) expect_none(i);
     }
+}
+
+/* Hints are no part of the channel. */
+static void test_hints(void **state)
+{
+    (void)state;
+    const uint8_t *hint;
+    bool posted;
+    assert_true(post_as(1, SMALL, BOARD_HINT));
+    expect_none(0);
+    assert_true(post(2, SMALL) && post_as(3, SMALL, BOARD_HINT));
+    assert_true(post(4, SMALL));
+    assert_int_equal(channel_look(&reader[0], &hint, &posted), SMALL);
+    assert_null(channel_look_at_hint(&reader[0], 1, SMALL - 1));
+    assert_null(channel_look_at_hint(&reader[0], 2, SMALL));
+    assert_null(channel_look_at_hint(&reader[0], 0, SMALL));
+    hint = channel_look_at_hint(&reader[0], 1, SMALL);
+    assert_non_null(hint);
+    assert_true(hint[0] == 3 && hint[SMALL - 1] == 3);
+    expect(0, 2, SMALL, 3);
+    expect(0, 4, SMALL, SMALL);
+    expect(1, 2, SMALL, SMALL);
+    assert_non_null(channel_look_at_hint(&reader[1], 0, SMALL));
+    expect(1, 4, SMALL, SMALL);
+}
+
+/* A post may be read where it lies, as long as it is there. */
+static void test_look(void **state)
+{
+    (void)state;
+    const uint8_t *from = NULL;
+    bool posted = false;
+    assert_true(post(1, SMALL) && post(2, SMALL));
+    assert_int_equal(channel_look(&reader[0], &from, &posted), SMALL);
+    assert_true(posted && from[0] == 1 && channel_holds(&reader[0], 2));
+    channel_skip_posts(&reader[0], 1);
+    assert_int_equal(channel_look(&reader[0], &from, &posted), SMALL);
+    assert_true(posted && from[0] == 2);
+    for (size_t i = 0; i < BOARD_SLOTS; i++) { /* nobody counts any more */
+        memset(board_begin(&board), 99, SMALL);
+        board_post(&board, SMALL);
+    }
+    assert_false(channel_holds(&reader[0], 1));
+    /* What has been copied in part is read on. */
+    channel_attach(&reader[1], board.memory, copies[1], board.posts - 1);
+    assert_int_equal(channel_ready(&reader[1], &from), SMALL);
+    channel_read(&reader[1], 1);
+    assert_int_equal(channel_look(&reader[1], &from, &posted), SMALL - 1);
+    assert_false(posted);
+    assert_ptr_equal(from, copies[1] + 1);
+    send(1, 5, 30);
+    channel_read(&reader[1], SMALL - 1);
+    assert_int_equal(channel_look(&reader[1], &from, &posted), 30);
+    assert_true(!posted && from[0] == 5);
 }
 
 /* The slowest reader holds the writer up. */
@@ -164,6 +228,14 @@ static void test_lies(void **state)
         assert_true(reader[0].broken && channel_shows(&reader[0]));
         reader[0].broken = false;
     }
+    (void)board_begin(&board);
+    board_post(&board, SMALL | BOARD_MARKED);
+    struct channel_mark *mark =
+        &writer[0].own->marks[board.posts % BOARD_SLOTS];
+    atomic_store(&mark->post, board.posts);
+    atomic_store(&mark->at, reader[0].read + SIZE + 1);
+    assert_int_equal(channel_ready(&reader[0], &from), 0);
+    assert_true(reader[0].broken);
     for (int i = 0; i < BOARD_SLOTS; i++) board.posts++;
     atomic_store(&reader[0].own->taken, board.posts + 1);
     assert_false(channel_may_post(&writer[0], board.posts));
@@ -191,6 +263,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hints, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_look, setup, teardown),
         cmocka_unit_test_setup_teardown(test_room, setup, teardown),
         cmocka_unit_test_setup_teardown(test_attach, setup, teardown),
         cmocka_unit_test_setup_teardown(test_left_behind, setup, teardown),

@@ -370,7 +370,23 @@ void member_scribble(struct member *u, uint32_t conn, struct fuzz_input *in)
     if (!u->fast && conn_channel(u->links, conn)) receive_shared(u, conn);
 }
 
-/* Heads that name what is under way here, and places. */
+/* The post that is due on a connection, or a hint behind it (rule L11). */
+static void scribble_post(struct member *u, uint32_t conn,
+                          struct fuzz_input *in)
+{
+    struct channel *c = conn_channel(u->links, conn % MEMBER_CONNS);
+    if (!c || !c->board) return;
+    uint64_t number = c->taken + 1 + fuzz_u8(in) % 2;
+    uint8_t *slot =
+        other_region.memory + REGION_BOARD_AT + board_slot_at(number);
+    size_t at = offsetof(struct board_slot, bytes), size = fuzz_u32(in);
+    while (in->left > 0 && at < BOARD_STRIDE) slot[at++] = fuzz_u8(in);
+    atomic_store(&((struct board_slot *)(void *)slot)->word,
+                 number << BOARD_SIZE_BITS | size % (1u << BOARD_SIZE_BITS));
+    if (!u->fast) receive_shared(u, conn % MEMBER_CONNS);
+}
+
+/* Heads that name what is under way here, posts, and places. */
 void member_scribble_region(struct member *u, struct fuzz_input *in)
 {
     uint8_t *memory = other_region.memory;
@@ -379,6 +395,10 @@ void member_scribble_region(struct member *u, struct fuzz_input *in)
     struct single_copy_head *head =
         (struct single_copy_head *)(void *)memory + what % SINGLE_COPY_SLOTS;
     const struct op *op = NULL;
+    if (what & 16) {
+        scribble_post(u, what >> 5, in);
+        return;
+    }
     for (uint32_t i = 0; i < MEMBER_OPS && !op; i++) op = u->ops[i].op;
     if (op && (what & 8) == 0) {
         atomic_store(&head->scope, op->scope_number);

@@ -24,6 +24,7 @@ struct tape {
     pccl_ns now;
     const uint8_t *window;        /* where the next bytes go */
     uint64_t seen[SIM_CONNS_MAX]; /* by the fast path, of a channel */
+    uint64_t post[SIM_CONNS_MAX]; /* the last one that is on the tape */
 };
 
 static struct tape tapes[TAPES_MAX];
@@ -265,6 +266,16 @@ WRAP(bool, session_fast, struct session *s, const struct op_request *r,
     return fast;
 }
 
+/* To its reader a post is a part of the channel (rule L11), and so it is on the
+ * tape. */
+static void put_post(struct tape *t, uint32_t conn, uint64_t number,
+                     const uint8_t *bytes, size_t size)
+{
+    if (t->post[conn] == number) return;
+    t->post[conn] = number;
+    put(t, MEMBER_BYTES, conn, bytes, size);
+}
+
 /* The fast path reads shared memory by itself: what has come since the last
  * look is recorded before it is polled. */
 static void put_channels(struct tape *t, const struct engine *e)
@@ -273,8 +284,11 @@ static void put_channels(struct tape *t, const struct engine *e)
     for (uint32_t i = 0; (conn = fast_conn(e, i)) != NO_CONN; i++) {
         struct channel *c = conn_channel(&e->links, conn);
         const uint8_t *from;
+        bool posted;
         if (!c || conn >= SIM_CONNS_MAX) continue;
-        size_t size = channel_ready(c, &from);
+        size_t size = channel_look(c, &from, &posted);
+        if (posted) put_post(t, conn, c->taken + 1, from, size);
+        if (posted || c->post_at < c->post_size) continue;
         uint64_t seen = t->seen[conn] > c->read ? t->seen[conn] - c->read : 0;
         if (size <= seen) continue;
         put(t, MEMBER_BYTES, conn, from + seen, size - (size_t)seen);
@@ -359,6 +373,10 @@ WRAP(size_t, engine_rx_from, struct engine *e, uint32_t conn,
     struct tape *t = tape_of(e);
     const struct channel *c = conn_channel(&e->links, conn);
     uint64_t seen = 0;
+    if (t && c && conn < SIM_CONNS_MAX && c->post_at < c->post_size) {
+        put_post(t, conn, c->taken, c->post, c->post_size);
+        RETURN(size_t, __real_engine_rx_from(e, conn, bytes, size));
+    }
     if (t && c && conn < SIM_CONNS_MAX && t->seen[conn] > c->read)
         seen = t->seen[conn] - c->read;
     if (t && size > seen) put(t, MEMBER_BYTES, conn, bytes + seen, size - seen);

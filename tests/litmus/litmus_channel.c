@@ -33,6 +33,12 @@ static void prepare_small(void)
     prepare_sized(2 * WORD);
 }
 
+/* A race that L11c allows: the reader takes no such bytes. */
+static _Atomic uint64_t *racing(const uint8_t *at)
+{
+    return (_Atomic uint64_t *)(uintptr_t)at;
+}
+
 static uint64_t *word(const uint8_t *at)
 {
     return (uint64_t *)(uintptr_t)at;
@@ -243,3 +249,120 @@ const struct litmus litmus_exchange = {
     .shared = &shared,
     .shared_size = sizeof shared,
     .preemptions = 8};
+
+/* ---------------------------------------------------------- posts, rule L11 */
+
+enum { BOARD_WORDS = BOARD_SLOTS * BOARD_STRIDE / WORD };
+
+static struct {
+    struct channel_page page;
+    _Alignas(8) uint8_t queues[4 * SIZE];
+    _Alignas(BOARD_LINE) uint64_t board[BOARD_WORDS];
+} posted;
+static struct board board;
+static uint64_t copy[2];
+
+static void prepare_board(void)
+{
+    memset(&posted.page, 0, sizeof posted.page);
+    memset(posted.queues, 0, 64);
+    for (uint64_t i = 0; i < BOARD_SLOTS; i++)
+        memset((uint8_t *)posted.board + board_slot_at(i), 0, 64);
+    board = (struct board){(uint8_t *)posted.board, 0};
+    channel_init(&first, &posted.page, posted.queues, SIZE, 0);
+    channel_init(&second, &posted.page, posted.queues, SIZE, 1);
+    channel_attach(&second, board.memory, (uint8_t *)copy, 0);
+}
+
+static void post_word(uint64_t value)
+{
+    size_t flags = channel_mark_post(&first, board.posts) ? BOARD_MARKED : 0;
+    atomic_store_explicit(racing(board_begin(&board)), value,
+                          memory_order_relaxed);
+    board_post(&board, WORD | flags);
+}
+
+/* Where it lies; 0: nothing there, or not any more. */
+static uint64_t look_at_word(void)
+{
+    const uint8_t *from;
+    bool is_post;
+    if (channel_look(&second, &from, &is_post) < WORD) return 0;
+    uint64_t value =
+        is_post ? atomic_load_explicit(racing(from), memory_order_relaxed)
+                : *word(from);
+    if (!is_post)
+        channel_read(&second, WORD);
+    else if (channel_holds(&second, 1))
+        channel_skip_posts(&second, 1);
+    else
+        return 0;
+    return value;
+}
+
+static void write_and_post(void)
+{
+    (void)write_word(&first, 1);
+    post_word(2);
+}
+
+static void read_in_order(void)
+{
+    uint64_t next = 1;
+    for (int i = 0; i < 3; i++) {
+        uint64_t value = look_at_word();
+        litmus_check(value == 0 || value == next, "a word came out of turn");
+        if (value != 0) next++;
+    }
+    litmus_check(!second.broken, "a word cannot be");
+}
+
+const struct litmus litmus_posts = {.name = "posts in order",
+                                    .prepare = prepare_board,
+                                    .threads = {write_and_post, read_in_order},
+                                    .shared = &posted,
+                                    .shared_size = sizeof posted};
+
+/* The writer does not count this reader any more. */
+static void post_over(void)
+{
+    board.posts = 0;
+    post_word(1);
+    board.posts = BOARD_SLOTS;
+    post_word(9);
+}
+
+static void read_one(void)
+{
+    uint64_t value = look_at_word();
+    litmus_check(value <= 1, "a post is taken for another one");
+}
+
+const struct litmus litmus_over = {.name = "posts written over",
+                                   .prepare = prepare_board,
+                                   .threads = {post_over, read_one},
+                                   .shared = &posted,
+                                   .shared_size = sizeof posted};
+
+static void post_and_ring(void)
+{
+    post_word(1);
+    ring(&first, CHANNEL_WANTS_DATA, 0);
+}
+
+static void sleep_and_look(void)
+{
+    uint64_t value = look_at_word();
+    if (value == 0) {
+        sleep_until(&second, CHANNEL_WANTS_DATA, 0);
+        value = look_at_word();
+    }
+    litmus_check(value == 1, "an end woke up for nothing");
+}
+
+const struct litmus litmus_post_bell = {
+    .name = "doorbell, posts",
+    .prepare = prepare_board,
+    .threads = {post_and_ring, sleep_and_look},
+    .shared = &posted,
+    .shared_size = sizeof posted};

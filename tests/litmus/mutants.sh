@@ -65,7 +65,7 @@ while IFS='|' read -r name file script; do
     cp kept "src/$file"
 done <<'MUTANTS'
 bytes after their index (written)|link/channel.h|/channel_write(/,/^}/s/memory_order_release/memory_order_relaxed/
-an index read without its bytes|link/channel.h|/^static inline size_t channel_ready/,/^}/s/memory_order_acquire/memory_order_relaxed/
+an index read without its bytes|link/channel.h|/^static inline uint64_t channel_seen/,/^}/s/memory_order_acquire/memory_order_relaxed/
 reads after the room was given|link/channel.h|/channel_read(/,/^}/s/memory_order_release/memory_order_relaxed/
 room taken without the reads|link/channel.h|/^static inline size_t channel_room/,/^}/s/memory_order_acquire/memory_order_relaxed/
 an index that shows before the bytes|link/channel.h|/^static inline size_t channel_room/,/^}/s/(c->size - used)/(c->size - used + 8)/

@@ -43,7 +43,7 @@ while IFS='|' read -r name file script; do
     cp "$work/kept" "$work/src/$file"
 done <<'MUTANTS'
 no fence before a ring (L3)|link/channel.h|/^static inline bool channel_ring/,/^}/s/    atomic_thread_fence(memory_order_seq_cst);//
-an armed doorbell is not looked past (L3)|link/channel.h|/^static inline bool channel_arm/,/^}/s/c->read)/c->read \&\& false)/
+an armed doorbell is not looked past (L3)|link/channel.h|/^static inline bool channel_arm/,/^}/s/what & CHANNEL_WANTS_DATA/what \& 64/
 a doorbell is armed after the look (L3)|link/channel.h|/^static inline bool channel_arm/,/^}/s/memory_order_seq_cst);/memory_order_relaxed);/
 no ring after a write|peer/comm_shm.c|s/if (done > 0) comm_shm_ring(c, number, CHANNEL_WANTS_DATA);//
 a ring is given up after a signal|peer/comm_shm.c|s/           errno == EINTR)$/           false)/

@@ -3,6 +3,8 @@
  * between processes. */
 #include "sim.h"
 
+#include "../../src/base/host_id.h"
+
 #include <string.h>
 
 static struct channel *make(void *user, uint32_t conn,
@@ -130,7 +132,11 @@ bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
     struct engine *e = p->session->engine;
     struct channel *channel = e->links.conns[conn]->channel;
     const uint8_t *from;
-    size_t size = channel_ready(channel, &from);
+    /* A process that is about to launch mostly finds posts where they lie. */
+    bool leaves = s->options.fast && p->program.stage == STAGE_LAUNCH &&
+                  channel_has_post(channel, memory_order_relaxed) &&
+                  sim_pick(s, 256) > 0;
+    size_t size = leaves ? 0 : channel_ready(channel, &from);
     *empty = size == 0;
     if (*empty) return false;
     int stream = p->conns[conn].stream;
@@ -169,4 +175,20 @@ bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn)
     channel_write(channel, want);
     engine_tx(e, conn, want);
     return true;
+}
+
+/* Some hosts have a processor for each member. */
+uint64_t sim_host(const struct sim *s)
+{
+    bool roomy = s->options.lends && s->seed / 16 % 2;
+    if (!s->options.pairwise) return 1;
+    return roomy ? host_id_make(1, SIM_ALIVE_MAX) : 2;
+}
+
+/* Sums of the smallest vectors are shared (rule D9f), and some members are soon
+ * late. */
+void memory_choose(const struct sim *s, struct sim_proc *p)
+{
+    p->session->engine->sums_least = 0;
+    if (s->seed % 4 > 1) p->session->engine->sums_looks = 2;
 }

@@ -834,7 +834,7 @@ a group installs while another restarts (R5)|master/round.c|s/if (g->restart .. 
 fast path takes scoped operations (D9)|ring/fast_path.c|s/ || r->members) return false;/) return false;/
 fast path compares 16 bytes (D9)|ring/fast_path.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
 fast path knows one way for all sizes (D9c)|ring/fast_path.c|s/    q->tree = size >= q->limit.coll.;/    q->tree = q->has_tree;/
-fast path in place at rank 2 (D9)|ring/fast_path.c|s/if (r->sendbuf == r->recvbuf .. e->rank > 1) {/if (false) {/
+fast path in place at rank 2 (D9)|ring/fast_path.c|/^static void fold/,/^}/s/if (r->sendbuf == r->recvbuf) {/if (false) {/
 a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
 a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, session_forced((enum op_verdict)v->state));/}
 an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at <= since) drop(g, i);/drop(g, i);/
@@ -843,8 +843,8 @@ fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/
 fast path beside operations (D9)|ring/fast_path.c|s/if (!ready .. e->op_end > 0 .. r->members)/if (!ready || r->members)/
 fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->pairs .. !q->cached) return false;/    if (!q->pairs \&\& !q->cached) q->cached = \&e->results[0];/
 fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /
-fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
-fast path takes half a body (D9)|ring/fast_path.c|s/if (size < FRAME_SIZE + ep->recvs) continue;//
+fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0 .. !q->sums) return FAST_WAITS;/    if (q->left > 1 \&\& !q->sums) return FAST_WAITS;/
+fast path takes half a body (D9)|ring/fast_path.c|s/    if (size < FRAME_SIZE + ep->recvs) return FAST_WAITS;//
 fast path keeps no copy (D9)|ring/fast_path.c|s/if (q->size > 0) memcpy(q->cached->bytes, .*//
 fast pairs send DONE before all is here (D9d)|ring/fast_pairs.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
 fast pairs write into the vector (D21d)|ring/fast_pairs.c|s/q->own/((uint8_t *)q->r->recvbuf)/
@@ -852,7 +852,7 @@ fast pairs that turn into one forget what they took (D9d)|ring/fast_pairs.c|s/  
 fast pairs that turn into one lose the sum (D9d)|ring/fast_pairs.c|s/^        memcpy(op->r.recvbuf, q->own, .*/        (void)0;/
 fast pairs compare 16 bytes (D9d)|ring/fast_pairs.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
 fast pairs read early data from the queue as well (D9d)|ring/fast_pairs.c|s/^        if (ep->early)$/        if (ep->early \&\& q->holds)/
-fast pairs that turn into one wait for early data (D9d)|ring/fast_pairs.c|s/    if (!q->holds) check_early(e, op);//
+fast pairs that turn into one wait for early data (D9d)|ring/fast_path.c|s/i < op->ep_count .. !q->tree .. !holds/i < 0/
 words of a gather sent before all blocks (D23)|ring/star.c|s/return s->missing == 0;/return s->missing <= 1;/
 a scatter is not confirmed (D23)|ring/star.c|s/^    .unfit = unfit_scatter,/&\n    .defers = true,/
 root of a gather tells nobody of its launch (D23c)|ring/op.c|s/if (plan_is_root(.op->plan) .. ep->rank == plan_at(.op->plan, 0))/if (false)/

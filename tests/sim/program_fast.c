@@ -89,7 +89,8 @@ static bool is_partner(const struct sim_proc *p, const struct sim_proc *q)
 
 static bool has_early(const struct fast_path *q)
 {
-    for (uint32_t i = 0; q->pairs && i < q->ep_count; i++) {
+    if (q->tree || q->spoked) return false;
+    for (uint32_t i = 0; i < q->ep_count; i++) {
         if (q->eps[i].early) return true;
     }
     return false;
@@ -100,7 +101,7 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
 {
     struct sim_coverage *c = &sim_coverage;
     const struct engine *e = p->session->engine;
-    bool rewound = false, before = false;
+    bool rewound = false, before = false, posted;
     const uint8_t *from;
     uint32_t number;
     struct channel *channel;
@@ -110,7 +111,7 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
         if (!e->fast.has_sent || e->fast.posts) size = UINT64_MAX;
         rewound |=
             channel->base > 0 && channel->base + size == channel->written;
-        before |= channel_ready(channel, &from) > 0;
+        before |= channel_look(channel, &from, &posted) > 0;
     }
     SIM_CHECK(s,
               !e->links.frozen && p->session->notified.loss_count == 0 &&
@@ -181,7 +182,8 @@ static void look_at_frames(const struct sim_proc *p, enum fast_status state)
         const uint8_t *from;
         struct frame f;
         some += ep->body != NULL;
-        size_t size = channel_ready(ep->conn->channel, &from);
+        bool posted;
+        size_t size = channel_look(ep->conn->channel, &from, &posted);
         if (ep->body || size == 0 || q->tree) continue;
         const uint8_t *head = ep->recvs > 0 ? q->head : q->empty;
         if (q->pairs) head = ep->head;
@@ -204,14 +206,12 @@ static void look_at_frames(const struct sim_proc *p, enum fast_status state)
 /* ----------------------------------------------------------- amid its frames
  */
 
-/* The word of the last post, 0 while nobody is to see it (rule L11). */
-static void show_post(struct engine *e, bool shown)
+static _Atomic uint64_t *last_word(struct engine *e)
 {
     const struct board *b = &e->links.board;
     struct board_slot *slot =
         (struct board_slot *)(void *)(b->memory + board_slot_at(b->posts));
-    uint64_t size = FRAME_SIZE + e->fast.sends;
-    atomic_store(&slot->word, shown ? b->posts << BOARD_SIZE_BITS | size : 0);
+    return &slot->word;
 }
 
 /* The frames are written, and nobody has seen them: they are shown one after
@@ -225,7 +225,7 @@ static void hide(struct sim_proc *p)
     if (!e->fast.has_sent) return;
     if (e->fast.posts) {
         f->count = 1;
-        show_post(e, false);
+        f->word = atomic_exchange(last_word(e), 0);
         return;
     }
     for (; (c = channel_at(p, f->count, &number)) != NULL; f->count++)
@@ -241,7 +241,7 @@ static bool show(struct sim *s, struct sim_proc *p)
     if (f->shown == f->count) return false;
     if (p->session->engine->fast.posts) {
         sim_coverage.fast_post_late++;
-        show_post(p->session->engine, true);
+        atomic_store(last_word(p->session->engine), f->word);
         f->shown++;
         return true;
     }
@@ -317,6 +317,7 @@ bool program_fast(struct sim *s, struct sim_proc *p, struct sim_op *o,
     uint32_t share = 3;
     if (s->options.fast)
         share = (uint32_t)(sim_mix(s->seed, 83, p->uid, 0) % 8) + 1;
+    if (s->options.lends && s->seed % 3 > 0) share = 4;
     f->request = *r;
     if (sim_pick(s, 4) >= share) return false;
     if (!session_fast(p->session, &f->request, view_epoch)) {
@@ -342,6 +343,7 @@ static void count_done(const struct sim *s, const struct sim_proc *p,
     c->fast_waited += f->polls > 0;
     c->fast_tree += p->session->engine->fast.tree;
     c->fast_posts += p->session->engine->fast.posts;
+    c->fast_sums += p->session->engine->fast.sums;
     c->fast_tree_beside +=
         p->session->engine->fast.tree && !p->session->engine->fast.has_tree;
     c->fast_pairs += p->session->engine->fast.pairs;
@@ -371,6 +373,7 @@ static void count_converted(const struct sim_proc *p, enum fast_status state)
     c->fast_pairs_held +=
         p->session->engine->fast.pairs && p->session->engine->fast.holds;
     c->fast_early_converted += has_early(&p->session->engine->fast);
+    c->fast_sums_converted += p->session->engine->fast.sums;
     c->fast_slept += f->slept;
     c->fast_closed += f->closed;
     c->fast_ended += f->ended;

@@ -246,6 +246,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     if (!s->options.lends) p->session->engine->single_copy_world = 0;
     p->session->engine->piece = s->options.piece;
     if (s->seed % 2 == 0) p->session->engine->exchange_least = 0;
+    memory_choose(s, p);
     p->session->engine->tree_width = s->options.tree_width;
     if (s->options.algorithm)
         (void)engine_force(p->session->engine, s->options.algorithm);
@@ -262,8 +263,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     hello.hello.self.hint = hint;
     if (s->options.sites > 0)
         hello.hello.self.host = 2 + 2 * (p->uid % s->options.sites);
-    if (s->options.one_host)
-        hello.hello.self.host = s->options.pairwise ? 2 : 1;
+    if (s->options.one_host) hello.hello.self.host = sim_host(s);
     hello.hello.self.addr.port = (uint16_t)p->uid;
     doors_announce(s, p->uid, &hello.hello.self.announced);
     fetch_hello(s, p, &hello);

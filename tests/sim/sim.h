@@ -86,7 +86,7 @@ enum {
     X(fast_allgather) X(fast_tree) X(fast_tree_converted) X(fast_alltoall) \
     X(fast_scatter) X(fast_pairs) X(fast_pairs_converted) X(fast_pairs_held) \
     X(fast_early) X(fast_early_converted) X(fast_tree_beside) \
-    X(fast_posts) X(fast_post_late) \
+    X(fast_posts) X(fast_post_late) X(fast_sums) X(fast_sums_converted) \
     X(fast_met_other) X(fast_met_argument) X(fast_met_flags) \
     X(fast_met_control) X(fast_patience_none) \
     X(fast_patience_some) X(fast_slept) X(fast_closed) X(fast_closed_done) \
@@ -224,6 +224,7 @@ struct sim_fast {
     struct op_request request;
     uint32_t polls;        /* in vain */
     uint32_t count, shown; /* of its frames, those that the others see */
+    uint64_t word;         /* of its post, while nobody sees it (rule L11) */
     pccl_ns turn_at;       /* the last turn */
     bool slept, closed, ended, evicted; /* meanwhile */
     struct frame done[8];               /* names of the last ones */
@@ -392,6 +393,8 @@ void sim_say(const struct sim *s, const char *format, ...)
  * earlier universe has used): */
 void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options);
 void sim_run(struct sim *s);
+uint64_t sim_host(const struct sim *s);
+void memory_choose(const struct sim *s, struct sim_proc *p);
 void sim_choose_tree(struct sim_options *o, uint64_t seed);
 void sim_choose_grid(struct sim_options *o, uint64_t seed, bool all,
                      bool others);

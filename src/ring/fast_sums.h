@@ -1,0 +1,23 @@
+/* fast_sums.h - a flat all-reduce on the fast path whose members share the work
+ * (rule D9f), for fast_path.c. */
+#ifndef PCCL_FAST_SUMS_H
+#define PCCL_FAST_SUMS_H
+
+#include "fast_path.h"
+#include "ring.h"
+
+/* The sum of the bytes of a vector from `at` on, in the order of D3, from the
+ * bodies that are heard; `own` is the vector of this member, and lies
+ * elsewhere. */
+void fast_sum(const struct engine *e, const struct fast_path *q, uint8_t *to,
+              const uint8_t *own, size_t at, size_t size);
+
+/* All frames of a flat all-reduce are heard: its members may share the work. */
+bool fast_sums_begin(const struct engine *e, struct fast_path *q);
+/* Adds up and posts the part of this member, and looks for the other parts.
+ * FAST_DONE: the result is in the receive buffer. */
+enum fast_status fast_sums_poll(struct engine *e, struct fast_path *q);
+/* In place: the receive buffer has the input again. */
+void fast_sums_undo(const struct fast_path *q);
+
+#endif
