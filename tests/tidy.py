@@ -81,7 +81,7 @@ LAYERS = {
                          "src/base/run_key.h", "src/base/secure",
                          "src/elastic/session.h", "src/link/send_window.h",
                          "src/link/shared_memory.h", "src/peer/comm",
-                         "src/reduce/stream.h",
+                         "src/reduce/stream.h", "src/peer/copy_choice.h",
                          "src/peer/progress",
                          "src/peer/drain.", "src/peer/timeline.h",
                          "include/pccl.h"],
@@ -93,6 +93,7 @@ LAYERS = {
                            "src/ring/ring.h", "include/pccl.h"],
     "src/peer/progress_core.": ["src/base/base.h",
                                 "src/peer/progress_core.h"],
+    "src/peer/copy_choice.": ["src/base/base.h", "src/peer/copy_choice.h"],
     "src/peer/progress_policy.": ["src/base/base.h",
                                   "src/peer/progress_policy.h"],
     "src/peer/comm_prefetch.c": ["src/base/log.h", "src/elastic/prefetch.h",
@@ -170,8 +171,8 @@ CORE = ("src/base/arguments", "src/base/base.h", "src/base/cursor.h", "src/base/
         "src/master/order.", "src/master/own_clock.",
         "src/master/round.", "src/master/round_view.",
         "src/master/sites.", "src/master/state_vote.", "src/master/topology",
-        "src/master/bandwidth", "src/peer/progress_core.",
-        "src/peer/progress_policy.")
+        "src/master/bandwidth", "src/peer/copy_choice.",
+        "src/peer/progress_core.", "src/peer/progress_policy.")
 # Drivers that stand beside a core in its folder.
 NOT_CORE = ("src/link/send_window.c", "src/link/shared_memory.")
 CORE_HEADERS = {"assert.h", "limits.h", "math.h", "stdbool.h", "stddef.h",

@@ -15,6 +15,7 @@
 #include "../link/send_window.h"
 #include "../link/shared_memory.h"
 #include "comm_tell.h"
+#include "copy_choice.h"
 #include "progress.h"
 
 #include <pthread.h>
@@ -53,7 +54,8 @@ struct comm_socket {
     bool event_pending; /* something may have arrived on the socket */
     bool ended; /* nothing more arrives but the bytes that the channel holds */
     bool armed; /* the doorbell of this end */
-    bool own_process; /* of this user, as CMA has found */
+    bool own_process;        /* of this user, as CMA has found */
+    struct copy_choice copy; /* of messages into the channel */
 };
 
 /* The thread that runs as long as the communicator is connected. */

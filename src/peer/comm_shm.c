@@ -181,22 +181,27 @@ static size_t turn_size(const pcclComm_t *c)
 }
 
 /* The queue's lines are in the reader's caches, from its last turn. Stores that
- * bypass the caches need not fetch them from there first. */
-static void write_portion(uint8_t *to, const struct conn_part *part,
-                          size_t size)
+ * bypass the caches need not fetch them from there first; but then the reader
+ * may have to fetch them from memory. What takes longer is measured. */
+static void write_body(struct comm_socket *s, uint8_t *to,
+                       const struct conn_part *part, size_t size, bool first)
 {
-    if (size >= STREAM_MIN)
-        stream_copy(to, part->from, size);
-    else
+    if (size < STREAM_MIN)
         memcpy(to, part->from, size);
+    else if (copy_choose(&s->copy, part->size, first, comm_now) == COPY_SECOND)
+        memcpy(to, part->from, size);
+    else
+        stream_copy(to, part->from, size);
+    copy_moved(&s->copy, size, comm_now);
 }
 
 /* Copies the bytes that may leave now into the channel, at most `limit`;
  * returns how many could. */
-static size_t put(pcclComm_t *c, uint32_t number, struct channel *channel,
-                  size_t limit)
+static size_t put(pcclComm_t *c, uint32_t number, size_t limit)
 {
     struct engine *e = c->session->engine;
+    struct comm_socket *s = &c->io.sockets[number];
+    struct channel *channel = &s->share.channel;
     struct conn_part parts[2];
     uint32_t count = engine_tx_window(e, number, parts);
     size_t done = 0;
@@ -213,8 +218,8 @@ static size_t put(pcclComm_t *c, uint32_t number, struct channel *channel,
     for (uint32_t i = 0; i < count && done < most; i++) {
         size_t part = parts[i].size;
         if (part > most - done) part = most - done;
-        if (message)
-            write_portion(to + done, &parts[i], part);
+        if (message && i + 1 == count)
+            write_body(s, to + done, &parts[i], part, i > 0);
         else
             memcpy(to + done, parts[i].from, part);
         done += part;
@@ -238,7 +243,7 @@ bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
                    ? PIECES_MAX * (PIECE / MESSAGE_PORTION)
                    : PIECES_MAX;
     for (int i = 0; i < most && done < turn && part > 0; i++) {
-        part = put(c, number, channel, turn - done);
+        part = put(c, number, turn - done);
         done += part;
     }
     s->blocked = engine_tx_window(e, number, parts) > 0;
@@ -246,6 +251,13 @@ bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
     if (done > 0) comm_shm_ring(c, number, CHANNEL_WANTS_DATA);
     if (channel->broken) comm_io_lost(c, number);
     return done > 0;
+}
+
+/* The other end has read all that this one has written. */
+static bool has_read_all(const struct channel *channel)
+{
+    return atomic_load_explicit(&channel->other->read, memory_order_relaxed) ==
+           channel->written;
 }
 
 bool comm_shm_receive(pcclComm_t *c, uint32_t number)
@@ -267,6 +279,8 @@ bool comm_shm_receive(pcclComm_t *c, uint32_t number)
             engine_rx_dry(e, number);
             break;
         }
+        if (s->copy.runs && has_read_all(channel))
+            copy_over(&s->copy, comm_now());
         if (size > PIECE) size = PIECE;
         if (size > turn - done) size = turn - done;
         size = engine_rx_from(e, number, from, size);

@@ -151,7 +151,7 @@ if [ -n "$units" ] && echo 'int main(void) { return 0; }' | ${CC:-cc} -x c - \
     # Those that take long come last.
     tests=$(ls tests/core/test_*.c tests/reduce/test_*.c tests/message/test_*.c |
         sed 's/^tests\///; s/\.c$//; /_process$/d; /_cuda$/d; /channel$/d
-            /doorbell$/d; /progress$/d; /progress_home$/d
+            /doorbell$/d; /progress$/d; /progress_home$/d; /copy_choice$/d
             /float_env$/d; /algorithms$/d; /plan$/d')
     tests="$tests sim/test_stall sim/test_why core/test_plan core/test_algorithms"
 fi
