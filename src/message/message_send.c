@@ -73,9 +73,18 @@ static void frame_finish(struct p2p_link *l, struct frame *f)
     l->unacked_bytes = 0;
 }
 
+static void copy_message(uint8_t *to, const void *head, size_t head_size,
+                         const void *body, size_t size)
+{
+    if (head_size > 0) memcpy(to, head, head_size);
+    if (size > 0) memcpy(to + head_size, body, size);
+}
+
 /* The only item that is not sent goes into shared memory at once, if nothing
- * else is under way there. */
-static bool send_now(struct messages *m, struct p2p_link *l)
+ * else is under way there; from where the caller has it, so that the other end
+ * need not wait for the copy that this one keeps. */
+static bool send_now(struct messages *m, struct p2p_link *l, const void *head,
+                     const void *body)
 {
     if (!l->open || l->sent + 1 != l->count) return false;
     if (PCCL_BUGGIFY(message_queued)) return false;
@@ -83,7 +92,7 @@ static bool send_now(struct messages *m, struct p2p_link *l)
     const struct message_item *item =
         &l->items[(l->first + l->sent) & (l->capacity - 1)];
     uint8_t *to;
-    size_t size = item->frame.size;
+    size_t size = item->frame.size, head_size = item->frame.index;
     if (size > MESSAGE_WHOLE_MAX) return false;
     if (!c->channel || c->greets || c->ping || !conn_sent_all(c)) return false;
     if (channel_room(c->channel, &to) < FRAME_SIZE + size) return false;
@@ -91,7 +100,7 @@ static bool send_now(struct messages *m, struct p2p_link *l)
     f.seq = l->first_seq + l->sent;
     frame_finish(l, &f);
     frame_encode(&f, to);
-    memcpy(to + FRAME_SIZE, item->body, size);
+    copy_message(to + FRAME_SIZE, head, head_size, body, size - head_size);
     channel_write(c->channel, FRAME_SIZE + size);
     c->last_sent = m->links->now;
     l->sent++;
@@ -120,8 +129,6 @@ int message_post(struct messages *m, uint64_t to, const void *head,
         pool_give(&m->links->pool, block);
         return pcclInternalError;
     }
-    if (head_size > 0) memcpy(block->bytes, head, head_size);
-    if (size > 0) memcpy(block->bytes + head_size, body, size);
     item->frame = (struct frame){.type = FRAME_MESSAGE,
                                  .index = (uint32_t)head_size,
                                  .size = (uint32_t)bytes};
@@ -129,7 +136,9 @@ int message_post(struct messages *m, uint64_t to, const void *head,
     item->block = block;
     l->posted++;
     l->posted_bytes += bytes;
-    if (send_now(m, l)) return pcclSuccess;
+    bool sent = send_now(m, l, head, body);
+    copy_message(block->bytes, head, head_size, body, size);
+    if (sent) return pcclSuccess;
     p2p_link_dirty(m, l);
     p2p_link_want(m, l);
     return pcclSuccess;
