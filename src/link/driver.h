@@ -40,6 +40,12 @@ struct driver {
     bool (*cma_read)(void *user, uint32_t conn,
                      const struct wire_member *member, uint64_t address,
                      void *to, size_t size);
+    /* Both or none; where a transfer of that many bytes may come either way,
+     * whether CMA is the faster one. `alone`: no other one is expected from
+     * this member. Then */
+    bool (*cma_prefers)(void *user, uint32_t conn, size_t size, bool alone);
+    /* tells that it is here. */
+    void (*cma_compared)(void *user, uint32_t conn, size_t size);
     /* Rule D18; both or none. The pages of a buffer can change places with
      * others, and that is faster than a copy. */
     bool (*may_exchange)(void *user, const void *bytes, size_t size);

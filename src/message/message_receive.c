@@ -123,6 +123,8 @@ static void end_piece(struct messages *m, struct p2p_link *l, struct rndv *b,
 {
     b->done += size;
     if (b->done < b->size) return;
+    const struct driver *d = &m->links->driver;
+    if (b->compared) d->cma_compared(d->user, l->conn, (size_t)b->size);
     (void)p2p_link_control(m, l, FRAME_GOT, b->event.key, b->number, 0);
     p2p_link_end_rndv(m, l, b, pcclSuccess);
 }

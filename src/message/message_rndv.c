@@ -129,13 +129,24 @@ int message_send_rndv(struct messages *m, uint64_t to, uint64_t key,
     return pcclSuccess;
 }
 
-/* Rule P2P-9: large data of a member of this host are read by CMA. */
+/* Rule P2P-9a. */
+static bool wants_cma(const struct messages *m, const struct p2p_link *l,
+                      struct rndv *b)
+{
+    const struct driver *d = &m->links->driver;
+    const struct wire_member *member = links_member(m->links, l->id);
+    b->compared = false;
+    if (!d->cma_read || l->barred || !member || member->host != m->links->host)
+        return false;
+    if (b->size >= CMA_MIN) return true;
+    if (b->size < CMA_TRY_MIN || !d->cma_prefers || !l->open) return false;
+    b->compared = l->expects.count == 1;
+    return d->cma_prefers(d->user, l->conn, (size_t)b->size, b->compared);
+}
+
 bool p2p_link_announce(struct messages *m, struct p2p_link *l, struct rndv *b)
 {
-    const struct wire_member *member = links_member(m->links, l->id);
-    b->uses_cma = m->links->driver.cma_read && !l->barred &&
-                  b->size >= CMA_MIN && member &&
-                  member->host == m->links->host;
+    b->uses_cma = wants_cma(m, l, b);
     return p2p_link_flagged(m, l, FRAME_EXPECT, b->uses_cma ? FLAG_CMA : 0,
                             b->event.key, b->number, b->size);
 }

@@ -56,6 +56,7 @@ struct comm_socket {
     bool armed; /* the doorbell of this end */
     bool own_process;        /* of this user, as CMA has found */
     struct copy_choice copy; /* of messages into the channel */
+    struct copy_choice pull; /* out of the channel, or by CMA */
 };
 
 /* The thread that runs as long as the communicator is connected. */
@@ -401,6 +402,8 @@ size_t comm_exchange_pages(void *comm, void *to, void *from, size_t size);
 bool comm_shm_cma_read(void *comm, uint32_t number,
                        const struct wire_member *member, uint64_t address,
                        void *to, size_t size);
+bool comm_shm_cma_prefers(void *comm, uint32_t number, size_t size, bool alone);
+void comm_shm_cma_compared(void *comm, uint32_t number, size_t size);
 /* Callbacks of the session, rule L1. */
 struct channel *comm_shm_make(void *comm, uint32_t number,
                               struct channel_offer *offer);

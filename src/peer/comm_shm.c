@@ -329,3 +329,21 @@ bool comm_shm_cma_read(void *comm, uint32_t number,
     read_socket(s);
     return !s->ended;
 }
+
+bool comm_shm_cma_prefers(void *comm, uint32_t number, size_t size, bool alone)
+{
+    pcclComm_t *c = comm;
+    struct comm_socket *s = &c->io.sockets[number];
+    if (!comm_shm_receives(c, number)) return false;
+    if (!alone) return copy_best(&s->pull, size) == COPY_SECOND;
+    s->pull.runs = false; /* of one that was cancelled */
+    return copy_choose(&s->pull, size, true, comm_now) == COPY_SECOND;
+}
+
+void comm_shm_cma_compared(void *comm, uint32_t number, size_t size)
+{
+    pcclComm_t *c = comm;
+    struct comm_socket *s = &c->io.sockets[number];
+    copy_moved(&s->pull, size, comm_now);
+    copy_over(&s->pull, comm_now());
+}

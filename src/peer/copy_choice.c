@@ -48,8 +48,10 @@ static void end(struct copy_choice *c, uint64_t time)
     if (c->bytes == 0) return;
     uint64_t usual = usual_time(k, c->bytes);
     learn(k, c->way, time * MIB / c->bytes);
+    c->way = best_of(k); /* for the rest of the data */
     if (k->stretches < COPY_KNOWN) k->stretches++;
-    if (k->stretches == COPY_KNOWN) c->skip = (COPY_SAMPLE - 1) * c->bytes;
+    if (k->cost[COPY_FIRST] > 0 && k->cost[COPY_SECOND] > 0)
+        c->skip = (COPY_SAMPLE - 1) * c->bytes;
     if (!c->trial) {
         k->pause -= at_most(k->pause, COPY_SAMPLE * time);
         return;
@@ -59,17 +61,21 @@ static void end(struct copy_choice *c, uint64_t time)
     if (time > usual) k->pause += COPY_LOSS * (time - usual);
 }
 
+enum copy_way copy_best(const struct copy_choice *c, size_t size)
+{
+    return best_of(&c->classes[class_of(size)]);
+}
+
 enum copy_way copy_choose(struct copy_choice *c, size_t size, bool first,
                           pccl_ns (*now)(void))
 {
-    if (c->runs) return c->way;
+    if (c->runs || !first) return c->way;
     c->class = class_of(size);
     const struct copy_class *k = &c->classes[c->class];
-    enum copy_way best = best_of(k);
-    if (!first || c->skip > 0) return best;
+    c->way = best_of(k);
+    if (c->skip > 0) return c->way;
     c->trial = k->stretches == COPY_KNOWN && k->pause == 0;
-    c->way = best;
-    if (c->trial) c->way = best == COPY_FIRST ? COPY_SECOND : COPY_FIRST;
+    if (c->trial) c->way = c->way == COPY_FIRST ? COPY_SECOND : COPY_FIRST;
     c->runs = true;
     c->bytes = 0;
     c->since = now();

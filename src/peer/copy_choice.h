@@ -17,8 +17,8 @@ enum {
     COPY_CLASSES = 11,   /* the last one has all larger frames */
     COPY_KNOWN = 8,      /* stretches before the other way is tried */
     COPY_SAMPLE = 8,     /* then one stretch of so many is measured */
-    COPY_PAUSE = 16,     /* times of a trial that pass before the next one */
-    COPY_LOSS = 32,      /* ... and times of what it took longer */
+    COPY_PAUSE = 32,     /* times of a trial that pass before the next one */
+    COPY_LOSS = 64,      /* ... and times of what it took longer */
     COPY_LIMIT = 4,      /* times of what is usual after which a trial ends */
     COPY_NOISE = 64,     /* ... that count of a trial that took longer */
 };
@@ -36,10 +36,10 @@ struct copy_class {
 
 struct copy_choice {
     struct copy_class classes[COPY_CLASSES];
+    enum copy_way way; /* of the data under way */
     /* The stretch: */
     bool runs;
     bool trial; /* of the way that seems slower */
-    enum copy_way way;
     uint32_t class;
     pccl_ns since;
     uint64_t bytes;
@@ -51,6 +51,8 @@ struct copy_choice {
  * to end. */
 enum copy_way copy_choose(struct copy_choice *c, size_t size, bool first,
                           pccl_ns (*now)(void));
+/* The same for data that are not measured. */
+enum copy_way copy_best(const struct copy_choice *c, size_t size);
 /* So many bytes were moved. */
 void copy_moved(struct copy_choice *c, size_t bytes, pccl_ns (*now)(void));
 /* The other end has all of them. */

@@ -120,6 +120,20 @@ static bool cma_read(void *user, uint32_t conn,
     return true;
 }
 
+static bool cma_prefers(void *user, uint32_t conn, size_t size, bool alone)
+{
+    (void)user;
+    (void)conn;
+    return size % 2 == alone;
+}
+
+static void cma_compared(void *user, uint32_t conn, size_t size)
+{
+    (void)user;
+    (void)conn;
+    assert(size >= CMA_TRY_MIN && size < CMA_MIN);
+}
+
 static uint64_t round_trip(void *user, uint64_t peer)
 {
     (void)user;
@@ -451,6 +465,8 @@ static void open_session(struct member *u, const struct tape_record *config)
                    .region_export = region_export,
                    .region_attach = region_attach,
                    .cma_read = cma_read,
+                   .cma_prefers = cma_prefers,
+                   .cma_compared = cma_compared,
                    .round_trip = round_trip},
         .events = {.user = u, .to_master = to_master, .changed = changed},
         .pool_size = pool_of(config),

@@ -102,7 +102,8 @@ static void on_fault(void *user, enum engine_fault fault, const struct op *op,
 }
 
 enum fetching fetching;
-uint32_t fetched, tries;
+uint32_t fetched, tries, compared;
+bool preferring;
 
 static bool on_fetch(void *user, uint32_t conn,
                      const struct wire_member *member, uint64_t address,
@@ -115,6 +116,21 @@ static bool on_fetch(void *user, uint32_t conn,
     memcpy(to, (const void *)(uintptr_t)address, size);
     fetched++;
     return true;
+}
+
+static bool on_prefer(void *user, uint32_t conn, size_t size, bool alone)
+{
+    (void)side_of(user), (void)conn;
+    assert_true(size >= CMA_TRY_MIN && size < CMA_MIN);
+    compared += alone ? 0x100 : 0; /* asked for */
+    return preferring;
+}
+
+static void on_compared(void *user, uint32_t conn, size_t size)
+{
+    (void)side_of(user), (void)conn;
+    assert_true(size >= CMA_TRY_MIN && size < CMA_MIN);
+    compared++;
 }
 
 void pair_install(int i)
@@ -141,7 +157,11 @@ void pair_start(uint64_t seed)
         asks[i].used = false;
         struct message_events m = {.user = d.user};
         if (wall >= 0) m.ask = on_ask;
-        if (fetching != FETCH_NEVER) d.cma_read = on_fetch;
+        if (fetching != FETCH_NEVER) {
+            d.cma_read = on_fetch;
+            d.cma_prefers = on_prefer;
+            d.cma_compared = on_compared;
+        }
         ends[i] = calloc(1, sizeof *ends[i]);
         assert_non_null(ends[i]);
         assert_true(engine_init(ends[i], &d, &o, 1, 100 * PCCL_MS));

@@ -24,6 +24,9 @@ extern uint32_t asked; /* number of dial requests to the other side */
 enum fetching { FETCH_NEVER, FETCH_ALWAYS, FETCH_AT_TIMES };
 extern enum fetching fetching;
 extern uint32_t fetched, tries;
+/* Whether it is preferred; comparisons, and 0x100 for each one begun. */
+extern bool preferring;
+extern uint32_t compared;
 
 /* Resets the variables declared above except `faults` and those set by the
  * test. */
