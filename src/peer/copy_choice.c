@@ -57,8 +57,10 @@ static void end(struct copy_choice *c, uint64_t time)
         return;
     }
     time = at_most(time, COPY_NOISE * usual);
-    k->pause = COPY_PAUSE * time;
-    if (time > usual) k->pause += COPY_LOSS * (time - usual);
+    k->factor =
+        k->factor == 0 ? 1 : (uint32_t)at_most(2 * k->factor, COPY_PAUSE);
+    k->pause = k->factor * time;
+    if (time > usual) k->pause += COPY_LOSS * k->factor * (time - usual);
 }
 
 enum copy_way copy_best(const struct copy_choice *c, size_t size)

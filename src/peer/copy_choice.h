@@ -5,8 +5,7 @@
  * stores fill the queue", tests/bench/NOTES.md). So it is measured, for frames
  * of similar sizes together. A *stretch* is data that are moved the same way;
  * its time ends when the other end has them. The way that seems slower is tried
- * again in one stretch now and then, so rarely that this costs little
- * (COPY_LOSS). */
+ * again in one stretch now and then, so rarely that this costs little. */
 #ifndef PCCL_COPY_CHOICE_H
 #define PCCL_COPY_CHOICE_H
 
@@ -17,8 +16,8 @@ enum {
     COPY_CLASSES = 11,   /* the last one has all larger frames */
     COPY_KNOWN = 8,      /* stretches before the other way is tried */
     COPY_SAMPLE = 8,     /* then one stretch of so many is measured */
-    COPY_PAUSE = 32,     /* times of a trial that pass before the next one */
-    COPY_LOSS = 64,      /* ... and times of what it took longer */
+    COPY_PAUSE = 32,     /* times of a trial that pass before the next one; */
+    COPY_LOSS = 2,       /* ... times those of what it took longer */
     COPY_LIMIT = 4,      /* times of what is usual after which a trial ends */
     COPY_NOISE = 64,     /* ... that count of a trial that took longer */
 };
@@ -31,6 +30,7 @@ enum copy_way { COPY_FIRST, COPY_SECOND, COPY_WAYS };
 struct copy_class {
     uint64_t cost[COPY_WAYS]; /* ns for a MiB; 0: unknown */
     uint32_t stretches;       /* up to COPY_KNOWN */
+    uint32_t factor;          /* of the next pause: doubles to COPY_PAUSE */
     uint64_t pause;           /* ns of stretches before the next trial */
 };
 

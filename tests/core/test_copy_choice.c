@@ -87,6 +87,15 @@ static void test_trials_are_cheap(void **state)
     assert_true(clock_now - start < least + least / 10);
 }
 
+/* The way that was slower at first is tried again soon. */
+static void test_first_trials(void **state)
+{
+    (void)state;
+    struct copy_choice c = {0};
+    (void)share_of_second(&c, &(struct machine){4000, 5000}, 32);
+    assert_true(share_of_second(&c, &(struct machine){400, 200}, 200) > 70);
+}
+
 /* The program computes before it notices that all was read. */
 static void test_disturbed_stretches(void **state)
 {
@@ -133,6 +142,7 @@ int main(void)
         cmocka_unit_test(test_faster_way_is_taken),
         cmocka_unit_test(test_change_is_followed),
         cmocka_unit_test(test_trials_are_cheap),
+        cmocka_unit_test(test_first_trials),
         cmocka_unit_test(test_disturbed_stretches),
         cmocka_unit_test(test_stretch),
     };
