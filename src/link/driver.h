@@ -35,6 +35,10 @@ struct driver {
      * read until the connection is closed; or NULL. */
     const uint8_t *(*region_attach)(void *user, uint32_t conn,
                                     const struct channel_offer *offer);
+    /* Copies the next bytes of a body into a channel, where `left` of it are
+     * left; or NULL: memcpy() will do. `first`: none was copied before. */
+    void (*fill)(void *user, uint32_t conn, void *to, const void *from,
+                 size_t size, size_t left, bool first);
     /* Rule P2P-9, or NULL: copies from a member's memory. False: it cannot be
      * read, or the member may have gone before all of it was. */
     bool (*cma_read)(void *user, uint32_t conn,

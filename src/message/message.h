@@ -25,9 +25,10 @@ enum {
     MESSAGE_ACK_BYTES = 256 * 1024,
     RNDV_PIECE = 256 * 1024,
     RNDV_PIECES_MAX = 32, /* under way to one member */
-    /* Larger ones are not written by the call that posts them, but in portions
-     * that the receiver takes meanwhile. */
+    /* Larger ones are written in portions, which the receiver takes meanwhile.
+     */
     MESSAGE_WHOLE_MAX = 12 * 1024,
+    MESSAGE_PORTION = 8 * 1024,
     CMA_PIECE = 8 * 1024 * 1024,
     /* From a whole piece on, the sender's processor is left to the program.
      * Below, two copies by two processors at once take 0.3 to 2 times as long

@@ -80,6 +80,32 @@ static void copy_message(uint8_t *to, const void *head, size_t head_size,
     if (size > 0) memcpy(to + head_size, body, size);
 }
 
+/* Writes the body of a message behind what is in the channel already, which
+ * are `done` bytes, and shows all. */
+static void write_body(struct messages *m, struct conn *c, uint8_t *to,
+                       size_t done, const uint8_t *body, size_t size)
+{
+    const struct driver *d = &m->links->driver;
+    bool portions = done + size > MESSAGE_WHOLE_MAX;
+    bool first = true;
+    while (size > 0) {
+        size_t part = size;
+        if (portions && done + part > MESSAGE_PORTION)
+            part = MESSAGE_PORTION - done;
+        if (portions && d->fill)
+            d->fill(d->user, c->number, to + done, body, part, size, first);
+        else
+            memcpy(to + done, body, part);
+        first = false;
+        channel_write(c->channel, done + part);
+        to += done + part;
+        body += part;
+        size -= part;
+        done = 0;
+    }
+    if (done > 0) channel_write(c->channel, done);
+}
+
 /* The only item that is not sent goes into shared memory at once, if nothing
  * else is under way there; from where the caller has it, so that the other end
  * need not wait for the copy that this one keeps. */
@@ -93,15 +119,14 @@ static bool send_now(struct messages *m, struct p2p_link *l, const void *head,
         &l->items[(l->first + l->sent) & (l->capacity - 1)];
     uint8_t *to;
     size_t size = item->frame.size, head_size = item->frame.index;
-    if (size > MESSAGE_WHOLE_MAX) return false;
     if (!c->channel || c->greets || c->ping || !conn_sent_all(c)) return false;
     if (channel_room(c->channel, &to) < FRAME_SIZE + size) return false;
     struct frame f = item->frame;
     f.seq = l->first_seq + l->sent;
     frame_finish(l, &f);
     frame_encode(&f, to);
-    copy_message(to + FRAME_SIZE, head, head_size, body, size - head_size);
-    channel_write(c->channel, FRAME_SIZE + size);
+    if (head_size > 0) memcpy(to + FRAME_SIZE, head, head_size);
+    write_body(m, c, to, FRAME_SIZE + head_size, body, size - head_size);
     c->last_sent = m->links->now;
     l->sent++;
     return true;

@@ -327,6 +327,7 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
         config.driver.shared = comm_shm_settled;
         config.driver.region_export = comm_shm_region_export;
         config.driver.region_attach = comm_shm_region_attach;
+        config.driver.fill = comm_shm_fill;
         config.driver.cma_read = comm_shm_cma_read;
         config.driver.cma_prefers = comm_shm_cma_prefers;
         config.driver.cma_compared = comm_shm_cma_compared;

@@ -399,6 +399,8 @@ bool comm_exchange_may(void *comm, const void *bytes, size_t size);
 size_t comm_exchange_pages(void *comm, void *to, void *from, size_t size);
 
 /* --- comm_shm.c: connections through shared memory; all locked --- */
+void comm_shm_fill(void *comm, uint32_t number, void *to, const void *from,
+                   size_t size, size_t left, bool first);
 bool comm_shm_cma_read(void *comm, uint32_t number,
                        const struct wire_member *member, uint64_t address,
                        void *to, size_t size);

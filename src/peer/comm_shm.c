@@ -15,10 +15,8 @@
 enum {
     PIECE = 64 * 1024, /* copied before the other end sees any of it */
     PIECES_MAX = 16,   /* bytes in one pass, as other connections wait */
-    /* Of messages ("Two copies that bypass the caches"): the receiver takes one
-     * portion while the sender writes the next, and portions of that size
-     * bypass the sender's caches. */
-    MESSAGE_PORTION = 8 * 1024,
+    /* Of messages ("Two copies that bypass the caches"): portions of that size
+     * may bypass the sender's caches. */
     STREAM_MIN = 4 * 1024,
     RINGS_MAX = 16, /* reads of doorbell bytes in one pass, likewise */
 };
@@ -193,6 +191,15 @@ static void write_body(struct comm_socket *s, uint8_t *to,
     else
         stream_copy(to, part->from, size);
     copy_moved(&s->copy, size, comm_now);
+}
+
+void comm_shm_fill(void *comm, uint32_t number, void *to, const void *from,
+                   size_t size, size_t left, bool first)
+{
+    pcclComm_t *c = comm;
+    const struct conn_part part = {.from = from, .size = (uint32_t)left};
+    write_body(&c->io.sockets[number], to, &part, size, first);
+    c->counters.shared_sent += size;
 }
 
 /* Copies the bytes that may leave now into the channel, at most `limit`;
