@@ -391,8 +391,8 @@ static void scribble_post(struct member *u, uint32_t conn,
     struct channel *c = conn_channel(u->links, conn % MEMBER_CONNS);
     if (!c || !c->board) return;
     uint64_t number = c->taken + 1 + fuzz_u8(in) % 2;
-    uint8_t *slot =
-        other_region.memory + REGION_BOARD_AT + board_slot_at(number);
+    uint8_t *memory = other_region.memory;
+    uint8_t *slot = memory + REGION_BOARD_AT + board_slot_at(number);
     size_t at = offsetof(struct board_slot, bytes), size = fuzz_u32(in);
     while (in->left > 0 && at < BOARD_STRIDE) slot[at++] = fuzz_u8(in);
     atomic_store(&((struct board_slot *)(void *)slot)->word,

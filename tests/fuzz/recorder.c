@@ -283,7 +283,7 @@ static void put_channels(struct tape *t, const struct engine *e)
     uint32_t conn;
     for (uint32_t i = 0; (conn = fast_conn(e, i)) != NO_CONN; i++) {
         struct channel *c = conn_channel(&e->links, conn);
-        const uint8_t *from;
+        const uint8_t *from = NULL;
         bool posted;
         if (!c || conn >= SIM_CONNS_MAX) continue;
         size_t size = channel_look(c, &from, &posted);
