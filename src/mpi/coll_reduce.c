@@ -29,6 +29,8 @@ enum {
 enum {
     REDUCE_MANY = 9,          /* members whose sums always go to the root */
     REDUCE_SHARED = 3 * 1024, /* bytes of all but one that go to all */
+    REDUCE_ROOM = 448 * 1024, /* ... with a processor for each, */
+    REDUCE_TREE = 64 * 1024,  /* ... and bytes that go over no tree then */
 };
 
 /* Elements that operators see as the same have the same name. */
@@ -115,16 +117,17 @@ static void keep(const struct coll *coll, const void *result)
 
 /* The sum goes to the root alone, unless a loss may give the root's number to a
  * process that does not know it (E7). Among few members small sums go to all:
- * that is one message deep. With a processor for each all sums go to all:
- * everybody adds a part. */
+ * that is one message deep. With a processor for each those sums go to all
+ * of which everybody adds a part. */
 static bool goes_to_root(const struct coll *coll)
 {
     MPI_Count n = coll->members->size;
     MPI_Count size = coll->recvcount * coll->recvtype->size;
-    bool small = n < REDUCE_MANY && size * (n - 1) <= REDUCE_SHARED;
+    MPI_Count all = size * (n - 1);
+    bool small = n < REDUCE_MANY && all <= REDUCE_SHARED;
+    if (coll->members->roomy) small = all <= REDUCE_ROOM || size > REDUCE_TREE;
     return coll->call == CALL_REDUCE && world.policy != FAILURE_SHRINK &&
-           coll->members->shares_memory && !coll->members->roomy && n > 2 &&
-           !small;
+           coll->members->shares_memory && n > 2 && !small;
 }
 
 int step_reduce_direct(struct coll *coll)

@@ -25,6 +25,7 @@ static const struct choice choices[] = {
     {.colls = REDUCES,
      .where = WHERE_ROOM,
      .bytes_max = K(64),
+     .total_max = K(448),
      .algorithm = &allreduce_flat,
      .why = "one post deep, or two where each adds up a part",
      .measured = "posts"},
