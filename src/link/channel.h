@@ -378,18 +378,25 @@ static inline void channel_disarm(struct channel *c)
     atomic_store_explicit(&c->own->asleep, CHANNEL_AWAKE, memory_order_release);
 }
 
-/* After writes (CHANNEL_WANTS_DATA) or reads (CHANNEL_WANTS_ROOM). True: the
- * other end sleeps for this, and a byte is to be sent through the socket; once
- * for each time that it fell asleep. */
-static inline bool channel_ring(struct channel *c, uint32_t what)
+/* After writes (CHANNEL_WANTS_DATA) or reads (CHANNEL_WANTS_ROOM), and a
+ * sequentially consistent fence. True: the other end sleeps for this, and a
+ * byte is to be sent through the socket; once for each time that it fell
+ * asleep. */
+static inline bool channel_wakes(struct channel *c, uint32_t what)
 {
-    atomic_thread_fence(memory_order_seq_cst);
     uint32_t asleep =
         atomic_load_explicit(&c->other->asleep, memory_order_seq_cst);
     if (!(asleep & what)) return false;
     atomic_store_explicit(&c->other->asleep, CHANNEL_AWAKE,
                           memory_order_release);
     return true;
+}
+
+/* The same with the fence, of one channel. */
+static inline bool channel_ring(struct channel *c, uint32_t what)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    return channel_wakes(c, what);
 }
 
 #endif

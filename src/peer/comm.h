@@ -428,5 +428,7 @@ bool comm_shm_arm(pcclComm_t *c, uint32_t number);
 void comm_shm_disarm(pcclComm_t *c, uint32_t number);
 /* Rings the doorbell of the other end if it sleeps until this end acts. */
 void comm_shm_ring(pcclComm_t *c, uint32_t number, uint32_t what);
+/* After writes on several connections: one fence serves all. */
+void comm_shm_ring_many(pcclComm_t *c, const uint32_t *numbers, uint32_t count);
 
 #endif

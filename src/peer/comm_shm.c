@@ -120,15 +120,28 @@ bool comm_shm_sends(const pcclComm_t *c, uint32_t number)
 
 /* --------------------------------------------------------------- doorbell */
 
-void comm_shm_ring(pcclComm_t *c, uint32_t number, uint32_t what)
+static void wake(const struct comm_socket *s)
 {
-    struct comm_socket *s = &c->io.sockets[number];
-    if (!channel_ring(&s->share.channel, what)) return;
     /* A socket without room has bytes that the other end has not read yet.
      * They wake it as well. */
     while (send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
            errno == EINTR)
         continue;
+}
+
+void comm_shm_ring(pcclComm_t *c, uint32_t number, uint32_t what)
+{
+    struct comm_socket *s = &c->io.sockets[number];
+    if (channel_ring(&s->share.channel, what)) wake(s);
+}
+
+void comm_shm_ring_many(pcclComm_t *c, const uint32_t *numbers, uint32_t count)
+{
+    if (count > 0) atomic_thread_fence(memory_order_seq_cst);
+    for (uint32_t i = 0; i < count; i++) {
+        struct comm_socket *s = &c->io.sockets[numbers[i]];
+        if (channel_wakes(&s->share.channel, CHANNEL_WANTS_DATA)) wake(s);
+    }
 }
 
 /* The bytes have no meaning. The caller needs to know only whether the socket

@@ -161,10 +161,10 @@ static void nap_if_handed_on(struct progress *p, bool handed_on)
 static void ring_written(pcclComm_t *c)
 {
     struct engine *e = c->session->engine;
-    for (uint64_t left = fast_written(e); left != 0; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctzll(left);
-        comm_shm_ring(c, fast_conn(e, i), CHANNEL_WANTS_DATA);
-    }
+    uint32_t numbers[64], count = 0;
+    for (uint64_t left = fast_written(e); left != 0; left &= left - 1)
+        numbers[count++] = fast_conn(e, (uint32_t)__builtin_ctzll(left));
+    comm_shm_ring_many(c, numbers, count);
 }
 
 static enum look look_at_fast_path(pcclComm_t *c, struct poll_loop *loop)
