@@ -214,13 +214,23 @@ static void test_no_descriptor_survives_exec(void **state)
 }
 
 /* A worker of a data loader, say: it outlives its parent, and holds what it was
- * born with. It ends by a signal of the test. */
+ * born with. It ends by a signal of the test. It runs when this returns:
+ * before, it may still hold what a child gives up. */
 static pid_t start_worker(void)
 {
+    int ends[2];
+    char here = 0;
+    if (pipe(ends) != 0) return 0;
     pid_t pid = fork();
-    if (pid != 0) return pid;
-    alarm(PATIENCE_S);
-    for (;;) pause();
+    if (pid == 0) {
+        alarm(PATIENCE_S);
+        if (write(ends[1], &here, 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    bool runs = pid > 0 && read(ends[0], &here, 1) == 1;
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return runs ? pid : 0;
 }
 
 static void parent_body(struct seat *seat)
