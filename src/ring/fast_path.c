@@ -90,8 +90,11 @@ static void find_endpoints(struct engine *e)
     q->star.known = false;
     q->has_tree = table_entry(e, COLL_BARRIER, 0) == &small_tree;
     q->all.able = q->near.able = false;
-    /* Over a grid the smallest ones go, which nobody does on the fast path. */
-    if (!e->ring || e->links.frozen || e->links.world < 2 || e->grid) return;
+    /* Over a grid the smallest ones go, which nobody does on the fast path.
+     * Between hosts a block is cut into segments, which it does not either. */
+    if (!e->ring || e->links.frozen || e->links.world < 2 || e->grid ||
+        e->one_host == 0)
+        return;
     if (e->mesh) find_partners(e, NULL, &q->all);
     if (fast_tree_shape(e, &q->plan)) find_partners(e, &q->plan, &q->near);
     if (!q->all.able && !q->near.able) return;

@@ -156,6 +156,18 @@ bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
     return size > 0;
 }
 
+/* Rule L11c: only of a member that has been left out, whose neighbours do not
+ * count it any more. */
+bool memory_broken(const struct sim *s, const struct sim_proc *p, uint32_t conn)
+{
+    const struct engine *e = p->session->engine;
+    const struct channel *channel = e->links.conns[conn]->channel;
+    if (!channel || !channel->broken) return false;
+    SIM_CHECK(s, !sim_is_member(s, p->session->id), "indices of a channel");
+    sim_coverage.fast_left_out++;
+    return true;
+}
+
 bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn)
 {
     struct engine *e = p->session->engine;
@@ -165,7 +177,7 @@ bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn)
     uint8_t *to;
     size_t total = parts[0].size + (count > 1 ? parts[1].size : 0);
     size_t room = channel_room(channel, &to);
-    SIM_CHECK(s, !channel->broken, "indices of a channel");
+    if (memory_broken(s, p, conn)) return false;
     p->conns[conn].blocked = true; /* until there are no bytes to send */
     if (room == 0) return false;
     size_t want = sim_chunk(s, total < room ? total : room);

@@ -199,10 +199,11 @@ static void proc_changed(void *user)
 }
 
 /* The stream ended. */
-static void conn_lost(struct sim_proc *p, uint32_t conn)
+static bool conn_lost(struct sim_proc *p, uint32_t conn)
 {
     proc_close(p, conn);
     engine_closed(p->session->engine, conn);
+    return true;
 }
 
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
@@ -361,13 +362,13 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     if (p->program.stage != STAGE_LAUNCH) engine_wait_begins(e);
     if (e->links.conns[conn]->channel) {
         if (memory_read(s, p, conn, &empty)) return true;
+        if (memory_broken(s, p, conn)) return conn_lost(p, conn);
     }
     if (pipe->open_at > s->now) return false;
     if (pipe->count == 0) {
         if (empty) engine_rx_dry(e, conn);
         if (!pipe->ended || !empty || p->conns[conn].stream < 0) return false;
-        conn_lost(p, conn);
-        return true;
+        return conn_lost(p, conn);
     }
     uint8_t *to = NULL;
     size_t window = engine_rx_window(e, conn, &to);
@@ -422,8 +423,7 @@ static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
         return true;
     }
     if (pipe->ended) {
-        conn_lost(p, conn);
-        return true;
+        return conn_lost(p, conn);
     }
     size_t head = want < parts[0].size ? want : parts[0].size;
     bool idle = pipe->count == 0;

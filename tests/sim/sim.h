@@ -87,6 +87,7 @@ enum {
     X(fast_scatter) X(fast_pairs) X(fast_pairs_converted) X(fast_pairs_held) \
     X(fast_early) X(fast_early_converted) X(fast_tree_beside) \
     X(fast_posts) X(fast_post_late) X(fast_sums) X(fast_sums_converted) \
+    X(fast_left_out) \
     X(fast_met_other) X(fast_met_argument) X(fast_met_flags) \
     X(fast_met_control) X(fast_patience_none) \
     X(fast_patience_some) X(fast_slept) X(fast_closed) X(fast_closed_done) \
@@ -512,6 +513,8 @@ void memory_exchanges(struct driver *out);
 void memory_close(struct sim_proc *p, uint32_t conn);
 void memory_free(struct sim_proc *p);
 bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty);
+bool memory_broken(const struct sim *s, const struct sim_proc *p,
+                   uint32_t conn);
 bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn);
 /* search.c */
 bool sim_search(void *sim, const struct master_search *search);
