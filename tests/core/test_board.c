@@ -4,8 +4,11 @@
 
 #include "../../src/link/channel.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { SIZE = 16 * 1024, READERS = 2, SMALL = 40 };
 
@@ -17,8 +20,10 @@ static struct channel writer[READERS], reader[READERS];
 static int setup(void **state)
 {
     (void)state;
-    board = (struct board){aligned_alloc(4096, BOARD_SIZE), 0};
-    memset(board.memory, 0, BOARD_SIZE);
+    void *memory = mmap(NULL, BOARD_SIZE, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return 1;
+    board = (struct board){.memory = memory};
     memset(pages, 0, sizeof pages);
     for (size_t i = 0; i < READERS; i++) {
         queues[i] = calloc(4, SIZE);
@@ -37,8 +42,7 @@ static int teardown(void **state)
         free(queues[i]);
         free(copies[i]);
     }
-    free(board.memory);
-    return 0;
+    return munmap(board.memory, BOARD_SIZE);
 }
 
 /* False: rule L11b forbids it. */
@@ -213,6 +217,31 @@ static void test_left_behind(void **state)
     expect_none(1);
 }
 
+/* Amid a copy, the writer begins with another post in its place. */
+static void on_fault(int signal)
+{
+    (void)signal;
+    (void)mprotect(board.memory, BOARD_SIZE, PROT_READ | PROT_WRITE);
+    (void)board_begin(&board);
+}
+
+static void test_left_behind_amid(void **state)
+{
+    (void)state;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uint8_t *from;
+    struct sigaction was, now = {.sa_handler = on_fault};
+    assert_true(post(1, BOARD_POST_MAX));
+    size_t last = board_slot_at(board.posts) + BOARD_POST_MAX;
+    board.posts += BOARD_SLOTS - 1;
+    assert_int_equal(sigaction(SIGSEGV, &now, &was), 0);
+    assert_int_equal(
+        mprotect(board.memory + last / page * page, page, PROT_NONE), 0);
+    assert_int_equal(channel_ready(&reader[0], &from), 0);
+    assert_int_equal(sigaction(SIGSEGV, &was, NULL), 0);
+    assert_true(reader[0].broken);
+}
+
 /* The other end may write anything (L10). */
 static void test_lies(void **state)
 {
@@ -268,6 +297,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_room, setup, teardown),
         cmocka_unit_test_setup_teardown(test_attach, setup, teardown),
         cmocka_unit_test_setup_teardown(test_left_behind, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_left_behind_amid, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sleep, setup, teardown),
     };

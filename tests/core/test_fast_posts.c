@@ -142,6 +142,34 @@ static void test_shared(void **state)
     }
 }
 
+/* The parts are added in the order of ranks, which rounding shows: otherwise
+ * the part of whoever is late would be another one for each member. */
+static void test_order(void **state)
+{
+    (void)state;
+    static const float values[WORLD] = {1e8f, 1, -1e8f};
+    run_first();
+    make_requests(false);
+    for (uint32_t i = 0; i < WORLD; i++) {
+        for (int k = 0; k < COUNT; k++)
+            memcpy(&in[i][k], &values[i], sizeof values[i]);
+        requests[i].dtype = DTYPE_F32;
+        start(i, true);
+    }
+    uint32_t left = WORLD;
+    for (int turn = 0; turn < 2 && left > 0; turn++) {
+        left = 0;
+        for (uint32_t i = 0; i < WORLD; i++) {
+            if (turn == 0 || engines[i]->fast.r)
+                left += fast_poll(engines[i]) == FAST_WAITS;
+        }
+    }
+    assert_int_equal(left, 0);
+    for (uint32_t i = 0; i < WORLD; i++) {
+        for (int k = 0; k < COUNT; k++) assert_int_equal(out[i][k], 0);
+    }
+}
+
 /* Who is late is waited for, and then its part is added up by the others. */
 static void test_late(void **state)
 {
@@ -231,6 +259,34 @@ static void test_early_for_an_operation(void **state)
     start(0, true);
 }
 
+static void post_more(uint32_t i)
+{
+    for (uint32_t k = 0; k < BOARD_SLOTS; k++) {
+        memset(board_begin(&engines[i]->links.board), 7, 8);
+        board_post(&engines[i]->links.board, 8);
+    }
+}
+
+/* This member has been left out before it adds up its part: nobody is shown
+ * a sum of what its neighbour has posted since. */
+static void test_left_out_before(void **state)
+{
+    (void)state;
+    run_first();
+    make_requests(true);
+    start(0, true);
+    start(1, true);
+    assert_int_equal(fast_poll(engines[0]), FAST_WAITS);
+    post_more(1);
+    start(2, true);
+    uint64_t posts = engines[0]->links.board.posts;
+    assert_int_equal(fast_poll(engines[0]), FAST_STRANGE);
+    assert_true(engines[0]->fast.sums && channels[0][1].broken);
+    assert_int_equal(engines[0]->links.board.posts, posts);
+    assert_non_null(fast_convert(engines[0]));
+    assert_memory_equal(out[0], in[0], sizeof in[0]);
+}
+
 /* This member has been left out, and its neighbour goes on posting. */
 static void test_left_out(void **state)
 {
@@ -239,10 +295,7 @@ static void test_left_out(void **state)
     make_requests(true);
     for (uint32_t i = 0; i < WORLD; i++) start(i, true);
     assert_int_equal(fast_poll(engines[0]), FAST_WAITS);
-    for (uint32_t k = 0; k < BOARD_SLOTS; k++) {
-        memset(board_begin(&engines[1]->links.board), 7, 8);
-        board_post(&engines[1]->links.board, 8);
-    }
+    post_more(1);
     assert_int_equal(fast_poll(engines[2]), FAST_WAITS);
     enum fast_status status;
     while ((status = fast_poll(engines[0])) == FAST_WAITS) continue;
@@ -260,10 +313,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_shared),
+        TEST(test_order),
         TEST(test_late),
         TEST(test_turns),
         TEST(test_early),
         TEST(test_early_for_an_operation),
+        TEST(test_left_out_before),
         TEST(test_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

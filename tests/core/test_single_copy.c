@@ -424,6 +424,13 @@ static const uint8_t *on_borrow(void *user, uint32_t conn,
     return offer->nonce == NONCE ? areas[conn] : NULL;
 }
 
+static uint8_t *on_lend(void *user, struct channel_offer *offer)
+{
+    (void)user;
+    *offer = (struct channel_offer){.size = REGION_SIZE};
+    return areas[0];
+}
+
 /* A region of another size is not opened, an open region is not opened again,
  * and no member has accepted a region without an offer. */
 static void test_offers(void **state)
@@ -448,8 +455,10 @@ static void test_offers(void **state)
     assert_null(c->region.memory);
     assert_false(c->region.answers);
     f.tag = NONCE;
+    f.scope = 5;
     assert_true(hear(1, &f));
     assert_ptr_equal(c->region.memory, areas[1]);
+    assert_int_equal(nothing.taken, 5); /* posts before this one's (L11d) */
     assert_true(c->region.answers);
     assert_true(hear(1, &f));
     assert_int_equal(borrowed, 2);
@@ -460,6 +469,19 @@ static void test_offers(void **state)
     engines[0]->links.region = areas[0];
     assert_true(hear(1, &f));
     assert_true(c->region.taken);
+    /* Who has been left out, and is back, hears of it anew. */
+    uint64_t id = c->link->id;
+    engines[0]->links.host = c->link->host;
+    engines[0]->links.driver.region_export = on_lend;
+    c->region.offers = false;
+    region_offer(&engines[0]->links);
+    assert_true(c->region.taken && !c->region.offers);
+    c->link->id = 99;
+    region_offer(&engines[0]->links);
+    assert_true(!c->region.taken && !c->region.offers);
+    c->link->id = id;
+    region_offer(&engines[0]->links);
+    assert_true(c->region.offers);
     c->channel = NULL;
 }
 

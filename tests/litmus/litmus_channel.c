@@ -323,6 +323,19 @@ const struct litmus litmus_posts = {.name = "posts in order",
                                     .shared = &posted,
                                     .shared_size = sizeof posted};
 
+static void post_and_write(void)
+{
+    post_word(1);
+    (void)write_word(&first, 2);
+}
+
+const struct litmus litmus_posts_first = {
+    .name = "posts before bytes",
+    .prepare = prepare_board,
+    .threads = {post_and_write, read_in_order},
+    .shared = &posted,
+    .shared_size = sizeof posted};
+
 /* The writer does not count this reader any more. */
 static void post_over(void)
 {

@@ -78,15 +78,16 @@ a relaxed look for data (L3)|link/channel.h|/^static inline bool channel_arm/,/^
 an acquire look for room (L3)|link/channel.h|/^static inline bool channel_arm/,/^}/{s/^\( *\)memory_order_seq_cst) !=/\1memory_order_acquire) !=/}
 no look after arming (L3)|link/channel.h|/^static inline bool channel_arm/,/^}/s/what & CHANNEL_WANTS_DATA/what \& 64/
 one reason is enough to ring (L3)|link/channel.h|s/if (!(asleep & what)) return false;/if (asleep == what) return false;/
-marks of a post are not made (L11b)|link/channel.h|/^static inline bool channel_mark_post/,/^}/s/    if (c->seen_read == c->written) return false;/    return false;/
-marks of a post are not heeded (L11b)|link/channel.h|s/next.marked ? channel_before_post(c) : 0/0/
-a mark after its post (L11b)|link/board.h|/^static inline void board_post/,/^}/s/memory_order_release/memory_order_relaxed/
-a post without its bytes|link/board.h|/^static inline struct board_view board_look/,/^}/s/memory_order_acquire/memory_order_relaxed/
-a slot written under its old word (L11c)|link/board.h|/^static inline uint8_t .board_begin/,/^}/s/    atomic_thread_fence(memory_order_release);//
-a post that is not looked at again (L11c)|link/board.h|s/    return board_shows(memory, number, memory_order_relaxed);/    return true;/
+a slot that is written before its word is 0 (L11c)|link/board.h|s/    atomic_thread_fence(memory_order_release);//
+the word of a slot stays while it is written (L11c)|link/board.h|s/    atomic_store_explicit(&slot->word, 0, memory_order_relaxed);//
+a post shown before its bytes (L11)|link/board.h|/^static inline void board_post/,/^}/s/memory_order_release/memory_order_relaxed/
+a post read without its bytes (L11)|link/board.h|/^static inline struct board_view board_look/,/^}/s/memory_order_acquire/memory_order_relaxed/
 a second look at a post without a fence (L11c)|link/board.h|/^static inline bool board_holds/,/^}/s/    atomic_thread_fence(memory_order_acquire);//
-a doorbell armed past a post (L3)|link/channel.h|/^static inline bool channel_arm/,/^}/s/channel_has_post(c, memory_order_seq_cst)/false/
-a relaxed look for a post (L3)|link/channel.h|/^static inline bool channel_arm/,/^}/s/channel_has_post(c, memory_order_seq_cst)/channel_has_post(c, memory_order_relaxed)/
+no second look at a post (L11c)|link/board.h|/^static inline bool board_holds/,/^}/s/return board_shows(.*;/return memory \&\& number;/
+a mark that is not made (L11b)|link/channel.h|/^static inline bool channel_mark_post/,/^}/s/    return true;/    return false;/
+a mark that is not heeded (L11b)|link/channel.h|s/uint64_t before = next.marked ? channel_before_post(c) : 0;/uint64_t before = 0;/
+posts that are looked at before the index (L11b)|link/channel.h|/^static inline size_t channel_look(/,/^}/{s/uint64_t written = channel_seen(c), most = UINT64_MAX;/uint64_t written, most = UINT64_MAX;/;s/^    if (c->board \&\& c->post_at/    written = channel_seen(c);\n&/}
+an acquire look for posts (L11)|link/channel.h|s/channel_has_post(c, memory_order_seq_cst)/channel_has_post(c, memory_order_acquire)/
 the name of a slot without a fence (L8)|ring/single_copy.h|s/    atomic_thread_fence(memory_order_seq_cst);//
 a second look at a name without a fence (L8)|ring/single_copy.h|s/    atomic_thread_fence(memory_order_acquire);//
 no second look at a name (L8)|ring/single_copy.h|s/    return single_copy_is_named(head, name);/    return true;/

@@ -8,10 +8,11 @@
 enum { RUNS_MAX = 20 * 1000 * 1000 };
 
 static const struct litmus *const tests[] = {
-    &litmus_bytes, &litmus_reuse,     &litmus_base,      &litmus_data,
-    &litmus_room,  &litmus_twice,     &litmus_exchange,  &litmus_slot,
-    &litmus_posts, &litmus_over,      &litmus_post_bell, &litmus_loop,
-    &litmus_wake,  &litmus_published, &litmus_list,      &litmus_last};
+    &litmus_bytes, &litmus_reuse,       &litmus_base,      &litmus_data,
+    &litmus_room,  &litmus_twice,       &litmus_exchange,  &litmus_slot,
+    &litmus_posts, &litmus_posts_first, &litmus_over,      &litmus_post_bell,
+    &litmus_loop,  &litmus_wake,        &litmus_published, &litmus_list,
+    &litmus_last};
 
 int main(int argc, char **argv)
 {

@@ -853,6 +853,23 @@ fast pairs that turn into one lose the sum (D9d)|ring/fast_pairs.c|s/^        me
 fast pairs compare 16 bytes (D9d)|ring/fast_pairs.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
 fast pairs read early data from the queue as well (D9d)|ring/fast_pairs.c|s/^        if (ep->early)$/        if (ep->early \&\& q->holds)/
 fast pairs that turn into one wait for early data (D9d)|ring/fast_path.c|s/i < op->ep_count .. !q->tree .. !holds/i < 0/
+a post is not marked as newer than bytes (L11b)|link/channel.h|/^static inline bool channel_mark_post/,/^}/s/    return true;/    return false;/
+marks are not heeded (L11b)|link/channel.h|s/uint64_t before = next.marked ? channel_before_post(c) : 0;/uint64_t before = 0;/
+a slot is used again before all have copied it (L11b)|link/channel.h|s/return posts - taken < BOARD_SLOTS;/return true;/
+a hint is taken as data (L11e)|link/channel.h|s/if (!next.bytes || !next.hint || c->broken) break;/break;/
+a hint is sought one post further (L11e)|link/channel.h|s/c->taken + 1 + behind/c->taken + 2 + behind/
+no second look at posts (L11c)|link/channel.h|s/holds &= board_holds(c->board, c->taken + i);/holds \&= c->board != NULL;/
+no second look at a copied post (L11c)|link/channel.h|s/c->broken = !board_holds(c->board, c->taken + 1);/c->broken = false;/
+the place on a board is not taken (L11d)|link/region.c|s/c->region.post, f->scope);/c->region.post, 0);/
+a board is not offered again (L11d)|link/region.c|s/c->region.taken = false;//
+early data that are to be confirmed are taken (D9a)|ring/fast_path.c|s/(q->eps.i..early && q->eps.i..early->frame.flags != 0)/false/
+early data stay at the end (D9a)|ring/fast_path.c|/^void fast_drop_early/,/^}/s/    link_remove_unexpected(.*//;/^void fast_drop_early/,/^}/s/    pool_give(.*//
+early data are not looked at again (D9a)|ring/fast_path.c|s/^        op_check_endpoint(e, op, &op->eps.i.);/        continue;/
+a part is not undone (D9f)|ring/fast_path.c|s/if (q->sums) fast_sums_undo(q);//
+a sum of posts that do not hold is shown (D9f)|ring/fast_sums.c|s/if (!fast_posts_hold(q)) return false;//
+posts of a sum are not looked at again (D9f)|ring/fast_sums.c|s/    return fast_posts_hold(q);/    return true;/
+the own part comes from the wrong place (D9f)|ring/fast_sums.c|s/q->own_body, part_at(e, q, e->rank), size)/q->own_body, 0, size)/
+parts of a sum in another order (D9f)|ring/fast_sums.c|/^void fast_sum(/,/^}/{s/e->rank == 0 ? own + at : q->eps.ep++..body + at/own + at/;s/(i == e->rank ? own : q->eps.ep++..body)/q->eps[ep++].body/}
 words of a gather sent before all blocks (D23)|ring/star.c|s/return s->missing == 0;/return s->missing <= 1;/
 a scatter is not confirmed (D23)|ring/star.c|s/^    .unfit = unfit_scatter,/&\n    .defers = true,/
 root of a gather tells nobody of its launch (D23c)|ring/op.c|s/if (plan_is_root(.op->plan) .. ep->rank == plan_at(.op->plan, 0))/if (false)/
