@@ -481,6 +481,8 @@ static void open_session(struct member *u, const struct tape_record *config)
     }
     assert(session_init(u->s, &c));
     u->s->waits.reports = true;
+    u->s->engine->sums_least = 0; /* rule D9f */
+    u->s->engine->sums_looks = 2;
     u->links = u->s->links;
     u->s->now = u->links->now = u->now;
 }
