@@ -87,7 +87,6 @@ enum {
     X(fast_scatter) X(fast_pairs) X(fast_pairs_converted) X(fast_pairs_held) \
     X(fast_early) X(fast_early_converted) X(fast_tree_beside) \
     X(fast_posts) X(fast_post_late) X(fast_sums) X(fast_sums_converted) \
-    X(fast_left_out) \
     X(fast_met_other) X(fast_met_argument) X(fast_met_flags) \
     X(fast_met_control) X(fast_patience_none) \
     X(fast_patience_some) X(fast_slept) X(fast_closed) X(fast_closed_done) \
