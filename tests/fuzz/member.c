@@ -384,13 +384,20 @@ void member_scribble(struct member *u, uint32_t conn, struct fuzz_input *in)
     if (!u->fast && conn_channel(u->links, conn)) receive_shared(u, conn);
 }
 
-/* The post that is due on a connection, or a hint behind it (rule L11). */
+/* The post that is due on a connection, or a hint behind it, and whether it has
+ * a mark (rule L11); and how many posts the other end has copied. */
 static void scribble_post(struct member *u, uint32_t conn,
                           struct fuzz_input *in)
 {
     struct channel *c = conn_channel(u->links, conn % MEMBER_CONNS);
     if (!c || !c->board) return;
-    uint64_t number = c->taken + 1 + fuzz_u8(in) % 2;
+    uint8_t what = fuzz_u8(in);
+    uint64_t number = c->taken + 1 + what % 2;
+    struct channel_mark *mark = &c->other->marks[number % BOARD_SLOTS];
+    if (what & 2) atomic_store(&mark->post, number);
+    if (what & 2) atomic_store(&mark->at, c->read + (what >> 5));
+    if (what & 4) atomic_store(&c->other->taken, u->links->board.posts);
+    if (what & 8) atomic_store(&c->other->taken, what);
     uint8_t *memory = other_region.memory;
     uint8_t *slot = memory + REGION_BOARD_AT + board_slot_at(number);
     size_t at = offsetof(struct board_slot, bytes), size = fuzz_u32(in);
