@@ -26,7 +26,7 @@ enum {
 /* The second one is taken only if it is faster by an eighth. */
 enum copy_way { COPY_FIRST, COPY_SECOND, COPY_WAYS };
 
-/* What is known of frames of similar sizes. */
+/* Times of copies of similar sizes. */
 struct copy_class {
     uint64_t cost[COPY_WAYS]; /* ns for a MiB; 0: unknown */
     uint32_t stretches;       /* up to COPY_KNOWN */

@@ -4,11 +4,12 @@
  * It covers small all-reduces, broadcasts, all-gathers and barriers of the
  * whole view, one at a time, between members of one host; and small all-to-alls
  * and reduce-scatters (fast_pairs.h), gathers and scatters (fast_star.h). It
- * writes its frames to the channels, polls the channels for the frames of the
- * others, and folds or copies them from where they lie. On the wire it is a
- * flat all-reduce (or a confirmed broadcast, a linear all-gather, or one over a
- * tree) like any other (rule D9). As soon as anything is unusual,
- * fast_convert() makes an operation of it, which goes on from there. */
+ * writes its frames to the channels, or once for all as a post, polls the
+ * channels for the frames of the others, and folds or copies them from where
+ * they lie. On the wire it is a flat all-reduce (or a confirmed broadcast, a
+ * linear all-gather, or one over a tree) like any other (rule D9). As soon as
+ * anything is unusual, fast_convert() makes an operation of it, which goes on
+ * from there. */
 #ifndef PCCL_QUICK_H
 #define PCCL_QUICK_H
 

@@ -158,7 +158,7 @@ static void test_look(void **state)
         board_post(&board, SMALL);
     }
     assert_false(channel_holds(&reader[0], 1));
-    /* What has been copied in part is read on. */
+    /* A post that has been copied in part is read on. */
     channel_attach(&reader[1], board.memory, copies[1], board.posts - 1);
     assert_int_equal(channel_ready(&reader[1], &from), SMALL);
     channel_read(&reader[1], 1);

@@ -113,7 +113,7 @@ static void start(uint32_t i, bool posts)
     assert_true(engines[i]->fast.posts == posts);
 }
 
-/* What is in the channels, and then in the queue, goes to the engine. */
+/* Posts, and then the bytes of the queues, go to the engine. */
 static void receive(uint32_t i)
 {
     const uint8_t *from;
@@ -170,7 +170,7 @@ static void test_order(void **state)
     }
 }
 
-/* Who is late is waited for, and then its part is added up by the others. */
+/* The others wait for a late member, and then add up its part. */
 static void test_late(void **state)
 {
     (void)state;

@@ -469,7 +469,7 @@ static void test_offers(void **state)
     engines[0]->links.region = areas[0];
     assert_true(hear(1, &f));
     assert_true(c->region.taken);
-    /* Who has been left out, and is back, hears of it anew. */
+    /* A member that has been left out, and is back, hears of it anew. */
     uint64_t id = c->link->id;
     engines[0]->links.host = c->link->host;
     engines[0]->links.driver.region_export = on_lend;
