@@ -141,7 +141,7 @@ bool wire_addr_is_host(const struct wire_addr *addr);
 struct wire_member {
     uint64_t id;
     uint64_t host; /* equal but for the last bit: same boot and namespaces; odd:
-                      shared memory is disabled */
+                      shared memory is disabled (host_id.h) */
     int32_t hint;
     uint32_t pid;
     struct wire_addr addr;      /* as the master sees the member (rule N1) */

@@ -30,7 +30,7 @@ enum {
     CHANNEL_LINE = 128,        /* unit that processors pass to each other */
     CHANNEL_REWIND = 8 * 1024, /* an empty queue past this may begin anew */
     CHANNEL_REWIND_END = 24 * 1024, /* ... and where it may no more */
-    CHANNEL_MAGIC = 0x4c4e4844,
+    CHANNEL_MAGIC = 0x4c4e4845,
 };
 
 /* The reason for which the doorbell of one end is armed. */
