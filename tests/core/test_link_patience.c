@@ -1,6 +1,6 @@
 /* test_link_patience.c - time that does not count against other members, with a
- * driver that dials and hears nothing (rules M10c, M12, R3d), and the end of a
- * link on which this end is not heard (R7a). */
+ * driver that dials and hears nothing (rules M10c, M12, R3d), the end of a
+ * link on which this end is not heard (R7a), and what counts as heard (R7b). */
 #include "unit.h"
 
 #include "../../src/link/link.h"
@@ -206,6 +206,31 @@ static void test_a_link_that_is_not_heard_ends(void **state)
     assert_int_equal(closed, 1);
 }
 
+/* Rule R7b: the fast path reads the channel, and no frame passes conn_rx(). */
+static void test_what_the_fast_path_takes_is_heard(void **state)
+{
+    (void)state;
+    struct channel_page page = {0};
+    struct channel channel;
+    struct link *l = half_open(1, 1);
+    struct conn *c = links->conns[0];
+    uint64_t *const grows[] = {&channel.read, &channel.taken};
+    channel_init(&channel, &page, (uint8_t *)&page, CHANNEL_LINE, 0);
+    c->channel = &channel;
+    l->sought = false;
+    links->clients[CLIENT_LAST].uses = uses;
+    used = true;
+    for (uint32_t i = 0; i < 80; i++) {
+        *grows[i % 2] += 1;
+        ticks(1);
+        assert_true(links_now(links) - c->last_recv < TICK);
+    }
+    assert_int_equal(closed, 0);
+    ticks(11); /* nothing more comes */
+    assert_int_equal(closed, 1);
+    assert_true(l->silent);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -220,6 +245,7 @@ int main(void)
         TEST(test_a_link_in_the_making_is_not_closed),
         TEST(test_a_stale_link_is_dialed_anew),
         TEST(test_a_link_that_is_not_heard_ends),
+        TEST(test_what_the_fast_path_takes_is_heard),
     };
     return cmocka_run_group_tests_name("core/link_patience", tests, NULL, NULL);
 }
