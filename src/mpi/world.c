@@ -1,5 +1,6 @@
 /* world.c - the connection to the run and the current view of its members. */
 #include "mpi_comm.h"
+#include "mpi_progress.h"
 #include "slurm.h"
 #include "tools.h"
 #include "waiting.h"
@@ -296,6 +297,14 @@ static bool share_memory(const pcclMember_t *members, int size)
     return host != 0 && host % 2 == 0;
 }
 
+static void tell_crowd(const pcclMember_t *members, int rank, int size)
+{
+    uint64_t host = members[rank].host;
+    uint32_t here = 0;
+    for (int i = 0; i < size; i++) here += members[i].host >> 1 == host >> 1;
+    mpi_progress_crowd(here, host_processors(host));
+}
+
 bool world_refresh(void)
 {
     uint64_t epoch;
@@ -314,6 +323,7 @@ bool world_refresh(void)
             view->shares_memory = share_memory(members, size);
             view->roomy = view->shares_memory &&
                           host_processors(members[0].host) >= (uint32_t)size;
+            tell_crowd(members, rank, size);
             view->rank = rank;
             view->epoch = epoch;
             world.self = members[rank].id;

@@ -6,8 +6,8 @@
  * prints, for each collective and size, the time of one call of the slowest
  * rank in microseconds, the median of seven rounds. The last results are
  * checked. With SAMPLE_DIRTY=1 the buffers are written before each call, which
- * is not timed. The same binary runs under any library with this one's binary
- * interface. */
+ * is not timed. SAMPLE_ONLY=NAME measures that collective alone. The same
+ * binary runs under any library with this one's binary interface. */
 #include <mpi.h>
 
 #include <stdio.h>
@@ -169,6 +169,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const char *text = getenv("SAMPLE_DIRTY");
     dirty = text && *text == '1';
+    const char *only = getenv("SAMPLE_ONLY");
     in = malloc(MEMORY);
     out = malloc(MEMORY);
     if (!in || !out) MPI_Abort(MPI_COMM_WORLD, 1);
@@ -176,7 +177,9 @@ int main(int argc, char **argv)
         int size = atoi(argv[a]);
         if (size < 0 || size > MEMORY / ranks) MPI_Abort(MPI_COMM_WORLD, 1);
         for (int i = 0; i < (int)(sizeof all / sizeof all[0]); i++)
-            if (all[i].run != barrier || a == 1) measure(i, size);
+            if ((all[i].run != barrier || a == 1) &&
+                (!only || strcmp(only, all[i].name) == 0))
+                measure(i, size);
     }
     free(in);
     free(out);
