@@ -39,7 +39,7 @@ enum {
     PEERS_MAX = 4096,    /* members of a run, over all groups */
     GROUPS_MAX = 256,    /* distinct peer groups of one run */
     HIERARCHY_MAX = 32,  /* members of a view up to which sites are sent */
-    HOST_MESH_MAX = 32,  /* worlds of one host up to this size link all pairs */
+    HOST_MESH_MAX = 64,  /* worlds of one host up to this size link all pairs */
     SURVEY_ALL_MAX = 24, /* worlds up to this size are surveyed in all pairs */
     OPS_MAX = 4096,      /* operations in flight on one communicator, */
     SCOPED_MAX = 256,    /* of which so many may be of some members only */

@@ -22,7 +22,7 @@
 #include <string.h>
 
 enum {
-    SEGMENT_LEAST = 32 * 1024,
+    SEGMENT_LEAST = 32 * 1024, /* or a place, if that is less */
     SEGMENT_MOST = 256 * 1024,
     /* Bytes of one segment for all pairs together. */
     SEGMENTS_TOTAL = 4 * 1024 * 1024,
@@ -37,6 +37,12 @@ enum {
 
 /* --------------------------------------------------------------- the plan */
 
+static size_t place_size(const struct plan *p)
+{
+    enum { PAGE = 4096 };
+    return SINGLE_COPY_BUFFER / p->r.world / PAGE * PAGE;
+}
+
 /* The data that wait in all regions stay in a cache. The fewer members there
  * are, the larger are the portions between two turns of the others. */
 static void shape(struct plan *p)
@@ -45,6 +51,7 @@ static void shape(struct plan *p)
     if (segment < SEGMENT_LEAST) segment = SEGMENT_LEAST;
     if (segment > SEGMENT_MOST) segment = SEGMENT_MOST;
     if (p->r.piece > 0) segment = p->r.piece;
+    if (segment > place_size(p)) segment = place_size(p);
     plan_choose_segment(p, segment, plan_chunk_size(p, 0));
 }
 
@@ -102,12 +109,6 @@ static const char *unfit(const struct plan_request *r)
 }
 
 /* ------------------------------------------------------ slots of a region */
-
-static size_t place_size(const struct plan *p)
-{
-    enum { PAGE = 4096 };
-    return SINGLE_COPY_BUFFER / p->r.world / PAGE * PAGE;
-}
 
 /* A segment of the input for a member lies in that member's place, a segment of
  * the sum in the place of the member that made it. */

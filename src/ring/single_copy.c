@@ -25,14 +25,14 @@ void single_copy_install(struct engine *e)
     if (e->boards_on) region_offer(n);
 }
 
-static_assert(PLAN_SINGLE_COPY_WORLD_MAX == 32, "a text below says so");
+static_assert(PLAN_SINGLE_COPY_WORLD_MAX == 64, "a text below says so");
 
 const char *single_copy_unfit(const struct plan_request *r)
 {
     enum { WORLD_MIN = 3 }; /* two have a large queue, which is as fast */
     if (!r->one_host || !r->shared_memory || r->world < WORLD_MIN ||
         r->world > r->single_copy_world)
-        return "needs 3 to 32 members of one host that share its memory";
+        return "needs 3 to 64 members of one host that share its memory";
     return r->mesh ? NULL : "needs links between all pairs of members";
 }
 

@@ -342,7 +342,7 @@ static void test_one_that_does_not_fit(void **state)
         assert_true(engine_force(engines[i], "single_copy"));
     assert_string_equal(
         engine_unfit(engines[0], &q, &name),
-        "needs 3 to 32 members of one host that share its memory");
+        "needs 3 to 64 members of one host that share its memory");
     assert_string_equal(name, "single_copy");
     for (uint32_t i = 0; i < world; i++) {
         fill(&r, i);

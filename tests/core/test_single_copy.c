@@ -521,6 +521,14 @@ static void test_order(void **state)
     r.world = 16; /* of more members smaller ones, to some extent */
     plan_init(&p, &r);
     assert_int_equal(p.segment, 32 * 1024);
+    r.single_copy_world = HOST_MESH_MAX;
+    for (r.world = 33; r.world <= HOST_MESH_MAX; r.world++) {
+        r.piece = r.world % 2 * 64 * 1024;
+        plan_init(&p, &r); /* each of them has a place */
+        assert_ptr_equal(p.algorithm, &allreduce_single_copy);
+        assert_true(p.segment * r.world <= SINGLE_COPY_BUFFER);
+        assert_true(p.segment >= 12 * 1024);
+    }
     r.one_host = false;
     plan_init(&p, &r);
     assert_ptr_equal(p.algorithm, &allreduce_ring);
