@@ -342,7 +342,7 @@ static bool take_sum(struct op *op, const struct endpoint *ep, uint32_t g,
     pieces_save(op, &s->backup, ep->rank * op->plan.segments + g);
     uint8_t *to = (uint8_t *)op->r.recvbuf + x->offset;
     const uint8_t *from = region + offset_of(&op->plan, slot, g, ep->rank);
-    if (op->plan.streamed)
+    if (op->plan.bypasses)
         stream_copy(to, from, x->size);
     else
         memcpy(to, from, x->size);

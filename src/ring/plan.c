@@ -20,8 +20,11 @@ void plan_init(struct plan *p, const struct plan_request *request)
     p->segments = 1;
     uint64_t beside = p->r.one_host ? p->r.world : 1;
     if (p->r.coll == COLL_ALLGATHER) beside *= p->r.world; /* blocks of each */
-    p->uncached = !p->r.codes && plan_vector_size(p) * beside >= p->r.cached;
+    uint64_t all = plan_vector_size(p) * beside;
+    bool shares = p->r.one_host && p->r.shared_memory;
+    p->uncached = !p->r.codes && all >= p->r.cached;
     p->streamed = p->uncached && p->r.one_host && p->r.shared_memory;
+    p->bypasses = p->streamed || (shares && !p->r.roomy && all >= PLAN_CROWDED);
     p->algorithm = algorithm_choose(&p->r);
     if (p->algorithm->shape) p->algorithm->shape(p);
 }

@@ -19,6 +19,9 @@ enum {
     PLAN_SEGMENT_WAN_MIN = 16 * 1024, /* between hosts */
     PLAN_SEGMENT_MAX = 512 * 1024,    /* bytes of the largest transfer */
     PLAN_CACHED = 16 * 1024 * 1024, /* bytes of vectors that fit into caches */
+    /* ... where members share processors: each finds less of its own there
+     * ("results of ranks that share processors") */
+    PLAN_CROWDED = 1024 * 1024,
     PLAN_SINGLE_COPY_WORLD_MAX = HOST_MESH_MAX, /* members with regions */
 };
 
@@ -120,6 +123,7 @@ struct plan {
     uint64_t segment;      /* bytes */
     bool uncached;         /* no cache holds the vectors of a host */
     bool streamed;         /* that, and all members share memory */
+    bool bypasses;         /* copies of results are not to stay in a cache */
 };
 
 /* Memory that a transfer's bytes come from or go to. */

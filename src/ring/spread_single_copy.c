@@ -148,7 +148,7 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
 static bool streams(const struct plan *p, uint32_t k)
 {
     (void)k;
-    return p->streamed;
+    return p->bypasses;
 }
 
 /* --------------------------------------------------------- through regions */
@@ -191,7 +191,7 @@ static bool take_put(struct engine *e, struct op *op, struct endpoint *ep,
     if (slot == SINGLE_COPY_SLOTS) return false;
     uint8_t *to = (uint8_t *)op->r.recvbuf + x->offset;
     const uint8_t *from = region + place_of(slot, k);
-    if (op->plan.streamed)
+    if (op->plan.bypasses)
         stream_copy(to, from, x->size);
     else if (x->size > 0)
         memcpy(to, from, x->size);
