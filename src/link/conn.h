@@ -88,7 +88,7 @@ struct conn {
     uint64_t relay; /* ... or 0: the master */
     uint64_t listens; /* the member whose dial it waits for there, or 0 */
     pccl_ns last_recv, last_sent;
-    uint64_t heard; /* of the channel, at the last tick */
+    uint64_t heard;  /* of the channel, at the last tick */
     pccl_ns deaf_at; /* since then the other end says that it hears nothing */
     struct channel *channel; /* carries everything after the HELLOs */
     struct channel *offered; /* in the own HELLO; the answer has not come */

@@ -1,7 +1,8 @@
 /* test_algorithms.c - every algorithm, forced by name, over every collective,
  * layout, type and world of 1 to 9 that it fits: the right result, in place
  * and out of place, in engines whose bytes the test moves. It also tests the
- * table: its choices, and the values that PCCL_ALGORITHM may have. */
+ * table: its choices, the values that PCCL_ALGORITHM may have, and which copies
+ * bypass the caches. */
 #define ENGINES 9
 #include "layouts.h"
 
@@ -481,6 +482,41 @@ static void test_rows(void **state)
     }
 }
 
+/* Copies of results pass the caches by where ranks share processors, and where
+ * no cache holds them. */
+static void test_copies_that_bypass_the_caches(void **state)
+{
+    (void)state;
+    struct plan_request r = {.coll = COLL_BROADCAST,
+                             .world = 4,
+                             .mesh = true,
+                             .one_host = true,
+                             .shared_memory = true,
+                             .single_copy_world = 4,
+                             .cached = PLAN_CACHED,
+                             .element = 1};
+    static const struct {
+        uint64_t all;
+        bool crowded, roomy;
+    } rows[] = {{PLAN_CROWDED - 4, false, false},
+                {PLAN_CROWDED, true, false},
+                {PLAN_CACHED - 4, true, false},
+                {PLAN_CACHED, true, true}};
+    struct plan p;
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        r.count = rows[i].all / r.world;
+        for (int roomy = 0; roomy < 2; roomy++) {
+            r.roomy = roomy;
+            plan_init(&p, &r);
+            assert_int_equal(p.bypasses,
+                             roomy ? rows[i].roomy : rows[i].crowded);
+        }
+    }
+    r.one_host = r.roomy = false;
+    plan_init(&p, &r);
+    assert_false(p.bypasses);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_one_that_does_not_fit),
         cmocka_unit_test(test_every_algorithm),
         cmocka_unit_test(test_every_frame_twice),
+        cmocka_unit_test(test_copies_that_bypass_the_caches),
     };
     return cmocka_run_group_tests(tests, make_regions, free_regions);
 }

@@ -584,41 +584,6 @@ static void test_pieces_for_many_connections(void **state)
     assert_int_equal(p.segments, 4);
 }
 
-/* Copies of results pass the caches by where ranks share processors, and where
- * no cache holds them. */
-static void test_copies_that_bypass_the_caches(void **state)
-{
-    (void)state;
-    struct plan_request r = {.coll = COLL_BROADCAST,
-                             .world = 4,
-                             .mesh = true,
-                             .one_host = true,
-                             .shared_memory = true,
-                             .single_copy_world = 4,
-                             .cached = PLAN_CACHED,
-                             .element = 1};
-    static const struct {
-        uint64_t all;
-        bool crowded, roomy;
-    } rows[] = {{PLAN_CROWDED - 4, false, false},
-                {PLAN_CROWDED, true, false},
-                {PLAN_CACHED - 4, true, false},
-                {PLAN_CACHED, true, true}};
-    struct plan p;
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        r.count = rows[i].all / r.world;
-        for (int roomy = 0; roomy < 2; roomy++) {
-            r.roomy = roomy;
-            plan_init(&p, &r);
-            assert_int_equal(p.bypasses,
-                             roomy ? rows[i].roomy : rows[i].crowded);
-        }
-    }
-    r.one_host = r.roomy = false;
-    plan_init(&p, &r);
-    assert_false(p.bypasses);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -630,7 +595,6 @@ int main(void)
         cmocka_unit_test(test_far),
         cmocka_unit_test(test_sites),
         cmocka_unit_test(test_pieces_for_many_connections),
-        cmocka_unit_test(test_copies_that_bypass_the_caches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
