@@ -270,6 +270,7 @@ static void opened(struct links *n, struct conn *c, bool dialed)
     if (l->open++ == 0) {
         l->outward = dialed;
         l->carried = l->silent = false;
+        link_made(n, l);
     }
     c->made = c->asked = l->attempt;
     c->alive = l->attempt - !dialed;
@@ -280,6 +281,7 @@ static void opened(struct links *n, struct conn *c, bool dialed)
     if (dialed) way_found(n, c);
     link_need(n, l);
     if (dialed) conn_resume(n); /* those that waited for this dial */
+    if (dialed) links_dial_next(n);
 }
 
 static bool open_by_hello(struct links *n, struct conn *c)
@@ -378,7 +380,10 @@ static void redial(struct links *n, struct link *l)
 {
     enum { AT_ONCE = 2 };
     if (!l->sought || l->open > 0 || l->dialing > 0) return;
-    if (l->redials++ < AT_ONCE) l->dial_at = n->now;
+    if (l->redials++ < AT_ONCE) {
+        l->dial_at = n->now;
+        l->again = false;
+    }
     link_need(n, l);
 }
 

@@ -82,28 +82,63 @@ static pccl_ns time_to_link(const struct links *n, const struct link *l)
     return link_time(n, l, PCCL_TIME_TO_LINK(n->deadline));
 }
 
+/* Rule R3k: the time since when the link is overdue. */
+static pccl_ns made_since(const struct links *n, const struct link *l,
+                          pccl_ns time)
+{
+    return !l->wanted && n->made_at > time ? n->made_at : time;
+}
+
+void link_made(struct links *n, struct link *l)
+{
+    if (!l->sought || l->wanted || l->counted == n->epoch) return;
+    l->counted = n->epoch;
+    n->made_at = n->now;
+}
+
 /* Rule R3b: of two ends one dials first. */
 static void begin_dialing(struct links *n, struct link *l)
 {
     bool first = (n->self < l->id || l->outward) && !PCCL_BUGGIFY(dial_late);
     l->redials = 0;
     l->dial_at = n->now + (first ? 0 : time_to_link(n, l) / 4);
+    l->again = !first;
     /* The time of a link that could not be made is over (R3h). */
     if (l->failed) l->dial_at = PCCL_NEVER;
+}
+
+static bool is_near(const struct links *n, const struct link *l)
+{
+    return n->driver.share && l->host == n->host;
 }
 
 static uint32_t width(const struct links *n, const struct link *l)
 {
     /* More than one would only cost memory within a host. */
-    bool shares = n->driver.share && l->host == n->host;
-    return shares || l->relayed ? 1 : l->want;
+    return is_near(n, l) || l->relayed ? 1 : l->want;
 }
 
 static bool may_dial(const struct links *n, const struct link *l)
 {
     if (!l->known) return false;
     if (l->open > 0) return l->outward && l->open + l->dialing < width(n, l);
-    return l->sought && n->now >= l->dial_at;
+    if (!l->sought || n->now < l->dial_at) return false;
+    pccl_ns pause = l->again ? time_to_link(n, l) / 4 : 0;
+    return pause == 0 || n->now >= made_since(n, l, l->dial_at - pause) + pause;
+}
+
+/* Rule R3l: so many links within the host are in the making here already. */
+static bool stands_in_line(const struct links *n, const struct link *l)
+{
+    uint32_t making = 0;
+    if (l->wanted || l->open > 0 || l->dialing > 0 || !is_near(n, l))
+        return false;
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        const struct conn *c = n->conns[i];
+        bool dials = c && c->state == CONN_DIALED && c->link;
+        making += dials && is_near(n, c->link);
+    }
+    return making >= NEAR_DIALS_MAX;
 }
 
 static void dial_once(struct links *n, struct link *l)
@@ -121,6 +156,10 @@ static void dial_once(struct links *n, struct link *l)
 static void dial(struct links *n, struct link *l)
 {
     if (!may_dial(n, l)) return;
+    if (stands_in_line(n, l)) {
+        n->line = true;
+        return;
+    }
     uint32_t before = l->open + l->dialing;
     do {
         uint32_t dialing = l->dialing;
@@ -129,6 +168,7 @@ static void dial(struct links *n, struct link *l)
     } while (before == 0 && l->dialing < width(n, l) && may_dial(n, l));
     if (l->open == 0) l->turn++;
     l->dial_at = n->now + time_to_link(n, l) / 4;
+    l->again = true;
 }
 
 void link_need(struct links *n, struct link *l)
@@ -143,6 +183,15 @@ void link_need(struct links *n, struct link *l)
         dial(n, l);
         if (l->open == 0) return;
     }
+}
+
+void links_dial_next(struct links *n)
+{
+    if (!n->line) return;
+    n->line = false;
+    for (size_t i = 0; i < ARRAY_COUNT(n->table); i++)
+        for (struct link *l = n->table[i]; l; l = l->next)
+            if (l->sought && l->open == 0) dial(n, l);
 }
 
 void link_know(struct link *l, const struct wire_member *m)
@@ -226,7 +275,7 @@ static void verify(struct links *n, struct link *l)
 void link_tick(struct links *n, struct link *l)
 {
     if (!l->sought) return;
-    pccl_ns since = n->now - l->wanted_at;
+    pccl_ns since = n->now - made_since(n, l, l->wanted_at);
     if (since < time_to_link(n, l)) {
         pccl_ns patience = PCCL_TIME_TO_LINK(n->deadline) / 3;
         way_try_other(n, l, time_to_link(n, l) / 3);

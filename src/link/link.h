@@ -49,6 +49,7 @@ struct link {
     bool carried;   /* data passed over it since it was opened */
     bool silent;    /* that is why it was lost */
     bool outward;   /* a dial of this end opened it, the last time */
+    bool again;     /* dial_at is of a later dial than the first */
     bool relayed;   /* over a relay (rule N11), which is the member... */
     uint64_t relay; /* ... or 0: the master */
     struct wire_member relay_member;
@@ -58,7 +59,8 @@ struct link {
     uint32_t generation; /* all connections of lower ones are closed (R3f) */
     uint32_t attempt;    /* number of the last proposal that wanted it */
     pccl_ns wanted_at, dial_at;
-    pccl_ns rtt; /* shortest seen, 0: unknown */
+    uint32_t counted; /* the epoch in which its making has counted (R3k) */
+    pccl_ns rtt;      /* shortest seen, 0: unknown */
     struct unexpected *unexpected, **unexpected_end;
     uint32_t unexpected_count;
     size_t unexpected_bytes;
@@ -138,8 +140,10 @@ struct links {
     uint64_t *dirty; /* bit set over conns that may have something to send */
     struct pool pool;
     pccl_ns now, deadline;
-    pccl_ns late; /* time in which no tick came, in all */
-    bool missed;  /* a connection that was ahead of PROPOSE ended before it */
+    pccl_ns late;    /* time in which no tick came, in all */
+    pccl_ns made_at; /* the last link that an operation needs (rule R3k) */
+    bool line;       /* a dial waits for others (rule R3l) */
+    bool missed; /* a connection that was ahead of PROPOSE ended before it */
     uint64_t self, host;
     struct wire_key key;
     uint32_t pool_size; /* connections to a ring neighbor, at least */
@@ -223,6 +227,10 @@ uint32_t link_dial(struct links *n, uint64_t id, uint64_t host,
 /* Rule R7: that share of the deadline. With a high RTT a lost packet needs
  * longer, and may take all of it. */
 pccl_ns link_time(const struct links *n, const struct link *l, pccl_ns share);
+/* A link has opened: those that stand in line (rule R3l). */
+void links_dial_next(struct links *n);
+/* It has opened: the others in the making have time again (rule R3k). */
+void link_made(struct links *n, struct link *l);
 /* Dials where that is due, or gives up (rule R3d). */
 void link_tick(struct links *n, struct link *l);
 /* A link that a proposal needs was lost. */

@@ -16,6 +16,7 @@ struct links;
 
 enum {
     CONNS_MAX = 16384,        /* connections of one member */
+    NEAR_DIALS_MAX = 16,      /* dials to members of the host at a time (R3l) */
     LINK_STRANGERS_MAX = 128, /* of them, before their HELLO */
     /* Bytes of a region: a head of 4 KiB, 8 slots of 2 buffers of 1 MiB, and a
      * board (rule L11). */

@@ -1,6 +1,7 @@
 /* test_link_patience.c - time that does not count against other members, with a
  * driver that dials and hears nothing (rules M10c, M12, R3d), the end of a
- * link on which this end is not heard (R7a), and what counts as heard (R7b). */
+ * link on which this end is not heard (R7a), what counts as heard (R7b), and
+ * many links that an operation needs (R3k, R3l). */
 #include "unit.h"
 
 #include "../../src/link/link.h"
@@ -162,6 +163,71 @@ static void test_a_stale_link_is_dialed_anew(void **state)
     }
 }
 
+/* As an operation does. */
+static struct link *need(uint64_t id)
+{
+    struct wire_member member = {.id = id};
+    struct link *l = link_find(links, id, true);
+    assert_non_null(l);
+    link_know(l, &member);
+    link_need(links, l);
+    return l;
+}
+
+/* Rule R3k: once in an epoch, and not for a proposal. */
+static void test_making_a_link_gives_the_others_time(void **state)
+{
+    (void)state;
+    struct link *l = need(3), *made = need(4), *wanted = need(2);
+    links->epoch = 1;
+    ticks(6);
+    uint32_t before = dials;
+    link_made(links, wanted);
+    link_made(links, made);
+    assert_true(l->again);
+    ticks(1);
+    assert_int_equal(links_status(links, 2), LINK_FAILED);
+    assert_true(l->sought);
+    assert_int_equal(dials, before); /* nor does it dial again meanwhile */
+    ticks(2);
+    assert_true(dials > before);
+    link_made(links, made);
+    ticks(3);
+    assert_true(l->sought);
+    ticks(1);
+    assert_false(l->sought);
+    assert_int_equal(links_status(links, 3), LINK_FAILED);
+}
+
+static struct channel *share(void *user, uint32_t conn,
+                             struct channel_offer *offer)
+{
+    (void)user, (void)conn, (void)offer;
+    return NULL;
+}
+
+/* Rule R3l: within the host so many at a time. */
+static void test_near_links_are_dialed_in_turn(void **state)
+{
+    (void)state;
+    enum { MANY = NEAR_DIALS_MAX + 4 };
+    links->driver.share = share;
+    uint32_t before = dials; /* of one that a proposal wants */
+    for (uint64_t id = 3; id < 3 + MANY; id++) (void)need(id);
+    assert_int_equal(dials - before, NEAR_DIALS_MAX - 1);
+    links_dial_next(links);
+    assert_int_equal(dials - before, NEAR_DIALS_MAX - 1);
+    for (uint64_t id = 3; id < 5; id++) {
+        struct link *l = link_find(links, id, false);
+        for (uint32_t i = 0; i < links->conn_end; i++)
+            if (links->conns[i]->link == l) links->conns[i]->state = CONN_OPEN;
+        l->open = 1;
+        l->dialing = 0;
+    }
+    links_dial_next(links);
+    assert_int_equal(dials - before, NEAR_DIALS_MAX + 1);
+}
+
 static bool used;
 
 static bool uses(const void *user, const struct link *l)
@@ -244,6 +310,8 @@ int main(void)
         TEST(test_a_message_may_end_the_sleep),
         TEST(test_a_link_in_the_making_is_not_closed),
         TEST(test_a_stale_link_is_dialed_anew),
+        TEST(test_making_a_link_gives_the_others_time),
+        TEST(test_near_links_are_dialed_in_turn),
         TEST(test_a_link_that_is_not_heard_ends),
         TEST(test_what_the_fast_path_takes_is_heard),
     };

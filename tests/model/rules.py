@@ -8,7 +8,7 @@ RULE = r"(?:P2P-|[A-Z])\d+[a-z]?"
 
 
 def parent(rule):
-    return rule.rstrip("abcdefghij")
+    return rule.rstrip("abcdefghijklmnop")
 
 
 def rows_of(text):
