@@ -1020,9 +1020,11 @@ typedef enum pcclCollectiveKind_t {
  * if the library is told that it is one. Of an all-reduce: who gets the sum;
  * the receive buffers of all but the root are not looked at. */
 typedef enum pcclFlow_t {
-    pcclFlowAll = 0,     /* all pairs; everybody */
-    pcclFlowToRoot = 1,  /* each member to the root: a gather; the root */
-    pcclFlowFromRoot = 2 /* the root to each member: a scatter */
+    pcclFlowAll = 0,      /* all pairs; everybody */
+    pcclFlowToRoot = 1,   /* each member to the root: a gather; the root */
+    pcclFlowFromRoot = 2, /* the root to each member: a scatter */
+    pcclFlowEven = 3      /* all pairs, and each size is `count`: members may
+                             pass on blocks of others */
 } pcclFlow_t;
 
 /* An argument that the members must agree on, of the function that the caller
@@ -1040,10 +1042,11 @@ typedef struct pcclCollective_t {
     uint64_t tag;
     const void *sendbuf;
     void *recvbuf;
-    size_t count;            /* elements where there is an op, else bytes */
+    size_t count;            /* elements where there is an op, else bytes; of
+                                all-to-all with pcclFlowEven only */
     pcclDataType_t datatype; /* of all-reduce and reduce-scatter, as is op */
     pcclRedOp_t op;
-    int root;             /* of broadcast, and of a flow: a rank */
+    int root;             /* of broadcast, and of a flow to or from it */
     uint64_t user_digest; /* must agree on all members, else
                              pcclInvalidArgument everywhere */
     uint64_t view_epoch;  /* 0, or the epoch that the arguments were made for.

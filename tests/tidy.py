@@ -104,6 +104,11 @@ LAYERS = {
     "src/peer/api_checkpoint": ["src/peer/api.h", "src/peer/comm_save.h"],
     "src/peer/comm_device": ["src/peer/comm", "src/hash/hash_cuda.h"],
     "src/peer/api": ["src/peer/api.h", "src/peer/comm.h"],
+    "src/peer/api_collective.c": ["src/peer/api.h", "src/peer/collective_check.h"],
+    "src/peer/collective_check.": ["src/base/base.h", "src/reduce/quant.h",
+                                   "src/reduce/reduce.h", "src/ring/plan.h",
+                                   "src/peer/collective_check.h",
+                                   "include/pccl.h"],
     "src/peer/api.c": ["src/peer/api.h", "src/peer/drain.", "src/peer/comm",
                        "src/base/env.h", "src/base/fork_guard.h",
                        "src/base/log.h", "src/base/status.h", "include/pccl.h"],
@@ -172,7 +177,8 @@ CORE = ("src/base/arguments", "src/base/base.h", "src/base/cursor.h", "src/base/
         "src/master/round.", "src/master/round_view.",
         "src/master/sites.", "src/master/state_vote.", "src/master/topology",
         "src/master/bandwidth", "src/peer/copy_choice.",
-        "src/peer/progress_core.", "src/peer/progress_policy.")
+        "src/peer/progress_core.", "src/peer/progress_policy.",
+        "src/peer/collective_check.")
 # Drivers that stand beside a core in its folder.
 NOT_CORE = ("src/link/send_window.c", "src/link/shared_memory.")
 CORE_HEADERS = {"assert.h", "limits.h", "math.h", "stdbool.h", "stddef.h",

@@ -9,6 +9,9 @@ enum {
     SHARED_MEMBERS = 9, /* whose small blocks go over a tree */
     SHARED_BYTES = 256 * 1024,
     SHARED_BYTES_FEW = 16 * 1024, /* ... among fewer members */
+    /* ... that share memory: of more, a tree passes each block to its owner
+     * alone ("all-to-all of many ranks") */
+    SHARED_BYTES_NEAR = 64 * 1024,
     /* ... with a root that shares memory with them: NOTES.md, "to and from one
      * root" */
     SHARED_BYTES_ROOT = 2 * 1024,
@@ -198,8 +201,10 @@ static bool is_shared(const struct coll *coll, MPI_Count size)
         coll_takes_pairs(coll, n * size))
         return false;
     MPI_Count most = n < SHARED_MEMBERS ? SHARED_BYTES_FEW : SHARED_BYTES;
-    if (coll->call != CALL_ALLTOALL && coll->members->shares_memory)
+    if (coll->members->shares_memory && coll->call != CALL_ALLTOALL)
         most = n < SHARED_MEMBERS ? SHARED_BYTES_ROOT : 0;
+    else if (coll->members->shares_memory && n >= SHARED_MEMBERS)
+        most = SHARED_BYTES_NEAR;
     if (roomy)
         most = coll->call == CALL_ALLTOALL ? SHARED_BYTES_PAIRS
                                            : SHARED_BYTES_ROOM;
@@ -251,11 +256,19 @@ static void share_finish(const struct coll *coll, MPI_Count size)
     }
 }
 
-/* A gather or a scatter of a group tells the library its root. */
+/* A gather or a scatter of a group tells the library its root, and what has
+ * equal blocks their size. */
 static void set_flow(struct coll *coll)
 {
     pcclCollective_t *op = &coll->op;
+    MPI_Count each, back;
     if (coll->comm->remote) return;
+    if (coll->call == CALL_ALLTOALL && even_sizes(coll, &each, &back) &&
+        each == back) {
+        op->flow = pcclFlowEven;
+        op->count = (size_t)each;
+        return;
+    }
     if (coll->call == CALL_GATHER) op->flow = pcclFlowToRoot;
     if (coll->call == CALL_SCATTER) op->flow = pcclFlowFromRoot;
     if (op->flow != pcclFlowAll) op->root = coll_root_now(coll);

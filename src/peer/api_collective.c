@@ -1,5 +1,6 @@
 /* api_collective.c - the calls of pccl.h for collective operations. */
 #include "api.h"
+#include "collective_check.h"
 
 #include <stddef.h>
 
@@ -17,17 +18,6 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 32;
 }
 
-static pcclFlow_t flow_of(const pcclCollective_t *op)
-{
-    bool may = op->kind == pcclKindAllToAllV || op->kind == pcclKindAllReduce;
-    return may && op->size >= sizeof *op ? op->flow : pcclFlowAll;
-}
-
-static bool is_rooted(const pcclCollective_t *op)
-{
-    return op->kind == pcclKindBroadcast || flow_of(op) != pcclFlowAll;
-}
-
 /* Digest of all arguments that the members must agree on (contract C4).
  * `forced` names the algorithm by PCCL_ALGORITHM, or is NULL. */
 static uint64_t digest_of(const pcclCollective_t *op,
@@ -35,14 +25,15 @@ static uint64_t digest_of(const pcclCollective_t *op,
                           const char *forced)
 {
     uint64_t hash = mix(0, (uint64_t)op->kind);
-    bool counts = op->kind != pcclKindAllToAllV;
+    bool counts = op->kind != pcclKindAllToAllV || collective_is_even(op);
     hash = mix(hash, counts ? op->count : 0);
     if (op->kind == pcclKindAllReduce || op->kind == pcclKindReduceScatter) {
         hash = mix(hash, (uint64_t)op->datatype);
         hash = mix(hash, (uint64_t)op->op);
     }
-    if (is_rooted(op)) hash = mix(hash, (uint64_t)op->root);
-    if (flow_of(op) != pcclFlowAll) hash = mix(hash, (uint64_t)flow_of(op));
+    if (collective_is_rooted(op)) hash = mix(hash, (uint64_t)op->root);
+    if (collective_flow(op) != pcclFlowAll)
+        hash = mix(hash, (uint64_t)collective_flow(op));
     if (q && q->algorithm != pcclQuantNone) {
         hash = mix(hash, (uint64_t)q->algorithm);
         hash = mix(hash, (uint64_t)q->quantized_datatype);
@@ -53,104 +44,6 @@ static uint64_t digest_of(const pcclCollective_t *op,
     for (size_t i = 0; op->members && i < op->member_count; i++)
         hash = mix(hash, op->members[i]);
     return hash;
-}
-
-static bool overlaps(const void *a, const void *b, size_t size)
-{
-    uintptr_t x = (uintptr_t)a;
-    uintptr_t y = (uintptr_t)b;
-    return x != y && x < y + size && y < x + size;
-}
-
-/* A sum that goes to a root does not come to the others. */
-static bool gets_result(const pcclCollective_t *op, uint32_t rank)
-{
-    return op->kind != pcclKindAllReduce || flow_of(op) == pcclFlowAll ||
-           (uint32_t)op->root == rank;
-}
-
-/* Of an operation that reduces vectors of n blocks. */
-static const char *check_sum(const pcclCollective_t *op, uint32_t n, bool gets)
-{
-    if ((unsigned)op->datatype >= DTYPE_COUNT) return "unknown datatype";
-    if ((unsigned)op->op >= REDOP_COUNT) return "unknown operator";
-    size_t element = dtype_size((enum dtype)op->datatype);
-    if (op->count > SIZE_MAX / 2 / element / n) return "count is too large";
-    if (op->count > 0 && (!op->sendbuf || (gets && !op->recvbuf)))
-        return "a buffer is NULL";
-    return NULL;
-}
-
-static const char *check_all_reduce(const pcclCollective_t *op, uint32_t rank)
-{
-    const char *wrong = check_sum(op, 1, gets_result(op, rank));
-    if (wrong || !gets_result(op, rank)) return wrong;
-    size_t element = dtype_size((enum dtype)op->datatype);
-    if (overlaps(op->sendbuf, op->recvbuf, op->count * element))
-        return "sendbuf and recvbuf overlap without being equal";
-    return NULL;
-}
-
-static const char *check_quantization(const pcclCollective_t *op,
-                                      const pcclQuantizationOptions_t *q)
-{
-    if (q->algorithm == pcclQuantNone) return NULL;
-    if ((unsigned)q->algorithm >= QUANT_ALGORITHM_COUNT ||
-        (unsigned)q->quantized_datatype >= DTYPE_COUNT)
-        return "unknown quantization";
-    const struct quant quant = {(enum quant_algorithm)q->algorithm,
-                                (enum dtype)op->datatype,
-                                (enum dtype)q->quantized_datatype};
-    return quant_check(&quant, (enum redop)op->op);
-}
-
-/* Blocks go one way, between the root and the others; a sum goes to it. */
-static const char *check_flow(const pcclCollective_t *op, uint32_t world,
-                              uint32_t rank)
-{
-    pcclFlow_t flow = flow_of(op);
-    if (flow == pcclFlowAll) return NULL;
-    if ((unsigned)flow >= FLOW_COUNT) return "unknown flow";
-    if (op->root < 0 || (uint32_t)op->root >= world)
-        return "root is not a rank of the world";
-    if (op->kind == pcclKindAllReduce)
-        return flow == pcclFlowToRoot ? NULL : "a sum has no such flow";
-    uint32_t root = (uint32_t)op->root;
-    for (uint32_t i = 0; i < world; i++) {
-        bool own = i == rank && rank == root;
-        bool sends = own || (flow == pcclFlowToRoot ? i == root : rank == root);
-        bool gets = own || (flow == pcclFlowToRoot ? rank == root : i == root);
-        if ((!sends && op->send_bytes[i] > 0) ||
-            (!gets && op->recv_bytes[i] > 0))
-            return "a size is not 0 where no data flow";
-    }
-    return NULL;
-}
-
-/* Returns the error of the arguments, or NULL. */
-static const char *check(const pcclCollective_t *op, uint32_t world,
-                         uint32_t rank)
-{
-    bool arrays =
-        op->send_bytes && op->send_displs && op->recv_bytes && op->recv_displs;
-    switch (op->kind) {
-    case pcclKindAllReduce:
-        return check_all_reduce(op, rank);
-    case pcclKindBroadcast:
-        if (op->root < 0 || (uint32_t)op->root >= world)
-            return "root is not a rank of the world";
-        return op->count > 0 && !op->recvbuf ? "the buffer is NULL" : NULL;
-    case pcclKindBarrier:
-        return NULL;
-    case pcclKindAllGather:
-        if (op->count > SIZE_MAX / 2 / world) return "count is too large";
-        return op->count > 0 && !op->recvbuf ? "recvbuf is NULL" : NULL;
-    case pcclKindAllToAllV:
-        return arrays ? NULL : "an array of sizes or displacements is NULL";
-    case pcclKindReduceScatter:
-        return check_sum(op, world, true);
-    }
-    return "unknown kind of collective";
 }
 
 /* Its position in the scope; member_count: it is not of it. */
@@ -194,14 +87,14 @@ static void fill_request(struct op_request *r, const struct engine *e,
                                            COLL_BARRIER,   COLL_ALLGATHER,
                                            COLL_ALLTOALLV, COLL_REDUCE_SCATTER};
     enum plan_coll coll = colls[op->kind];
-    *r = (struct op_request){.tag = op->tag,
-                             .sendbuf = op->sendbuf,
-                             .recvbuf =
-                                 gets_result(op, rank) ? op->recvbuf : NULL,
-                             .digest = digest_of(op, q, engine_forced(e, coll)),
-                             .members = op->members,
-                             .member_count = (uint32_t)op->member_count,
-                             .user_digest = op->user_digest};
+    *r = (struct op_request){
+        .tag = op->tag,
+        .sendbuf = op->sendbuf,
+        .recvbuf = collective_has_result(op, rank) ? op->recvbuf : NULL,
+        .digest = digest_of(op, q, engine_forced(e, coll)),
+        .members = op->members,
+        .member_count = (uint32_t)op->member_count,
+        .user_digest = op->user_digest};
     if (op->size >= SIZE_WITHOUT_FLOW) {
         r->named = op->arguments;
         size_t n = op->argument_count;
@@ -213,10 +106,11 @@ static void fill_request(struct op_request *r, const struct engine *e,
         r->plan.element = (uint32_t)dtype_size(r->dtype);
     }
     r->plan.coll = coll;
-    r->plan.count = op->count;
+    r->plan.count =
+        coll == COLL_ALLTOALLV && !collective_is_even(op) ? 0 : op->count;
     if (coll == COLL_REDUCE_SCATTER) r->plan.count *= world;
-    r->plan.root = is_rooted(op) ? (uint32_t)op->root : 0;
-    r->plan.flow = (enum plan_flow)flow_of(op);
+    r->plan.root = collective_is_rooted(op) ? (uint32_t)op->root : 0;
+    r->plan.flow = (enum plan_flow)collective_flow(op);
     r->plan.send_bytes = op->send_bytes;
     r->plan.send_displs = op->send_displs;
     r->plan.recv_bytes = op->recv_bytes;
@@ -240,12 +134,12 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
         op->members ? (uint32_t)op->member_count : s->notified.size;
     uint32_t rank =
         op->members ? (uint32_t)position_in_scope(op, s->id) : s->notified.rank;
-    if (!wrong) wrong = check(op, world, rank);
+    if (!wrong) wrong = collective_check(op, world, rank);
     /* Arrays for another view may be shorter; the launch refuses them. */
     bool stale = !op->members && op->view_epoch != 0 &&
                  op->view_epoch != s->notified.epoch;
-    if (!wrong && !stale) wrong = check_flow(op, world, rank);
-    if (!wrong && q) wrong = check_quantization(op, q);
+    if (!wrong && !stale) wrong = collective_check_flow(op, world, rank);
+    if (!wrong && q) wrong = collective_check_quantization(op, q);
     if (wrong) {
         comm_set_error(c, "%s", wrong);
         return pcclInvalidArgument;

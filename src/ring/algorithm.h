@@ -102,8 +102,9 @@ extern const struct algorithm local_algorithm, allreduce_flat,
     allreduce_flat_codes, allreduce_centralized, allreduce_direct,
     allreduce_single_copy, allreduce_ring, allreduce_ring_codes,
     broadcast_linear, broadcast_confirmed, broadcast_grid, broadcast_chain,
-    allgather_linear, allgather_ring, alltoallv_pairwise, star_gather,
-    star_scatter, reduce_star, spread_single_copy, small_grid, allreduce_grid,
-    small_tree, reduce_scatter_direct, reduce_scatter_single_copy;
+    allgather_linear, allgather_ring, alltoallv_pairwise, alltoallv_tree,
+    star_gather, star_scatter, reduce_star, spread_single_copy, small_grid,
+    allreduce_grid, small_tree, reduce_scatter_direct,
+    reduce_scatter_single_copy;
 
 #endif

@@ -253,6 +253,13 @@ static const struct choice choices[] = {
      .why = "2(n-1) messages, where linear has n(n-1)",
      .measured = "many ranks"},
     {.colls = BIT(COLL_ALLGATHER),
+     .where = WHERE_HOST,
+     .world_min = HOST_MESH_MAX + 1,
+     .total_max = K(504), /* with the own block 512 KiB at most */
+     .algorithm = &small_tree,
+     .why = "four messages deep, where a ring is n-1",
+     .measured = "many ranks"},
+    {.colls = BIT(COLL_ALLGATHER),
      .where = WHERE_MEMORY,
      .world_min = 5,
      .total_max = K(64),
@@ -306,6 +313,30 @@ static const struct choice choices[] = {
      .why = "3(n-1) frames, where pairs have 2n(n-1)",
      .measured = "to and from one root"},
     {.colls = BIT(COLL_ALLTOALLV),
+     .where = WHERE_HOST,
+     .flow = FLOW_EVEN,
+     .world_min = 33,
+     .total_max = K(32),
+     .algorithm = &alltoallv_tree,
+     .why = "2(n-1) messages, where pairs have n(n-1)",
+     .measured = "all-to-all of many ranks"},
+    {.colls = BIT(COLL_ALLTOALLV),
+     .where = WHERE_HOST,
+     .flow = FLOW_EVEN,
+     .world_min = HOST_MESH_MAX + 1,
+     .total_max = K(128),
+     .algorithm = &alltoallv_tree,
+     .why = "it needs no other links",
+     .measured = "all-to-all of many ranks"},
+    {.colls = BIT(COLL_ALLTOALLV),
+     .where = WHERE_HOST,
+     .flow = FLOW_EVEN,
+     .world_min = 129,
+     .total_max = K(256), /* the root has 2n of it */
+     .algorithm = &alltoallv_tree,
+     .why = "it needs no other links, and pairs have 8,256 and more",
+     .measured = "all-to-all of many ranks"},
+    {.colls = BIT(COLL_ALLTOALLV),
      .algorithm = &alltoallv_pairwise,
      .why = "what a pair exchanges concerns nobody else"},
 
@@ -329,29 +360,18 @@ static const struct choice choices[] = {
 /* All algorithms that may be forced. Of those with one name for one collective,
  * at most one fits a request. */
 static const struct algorithm *const algorithms[] = {
-    &allreduce_flat,
-    &allreduce_flat_codes,
-    &allreduce_centralized,
-    &allreduce_direct,
-    &allreduce_single_copy,
-    &allreduce_ring,
-    &allreduce_ring_codes,
-    &broadcast_linear,
-    &broadcast_confirmed,
-    &broadcast_grid,
-    &broadcast_chain,
-    &allgather_linear,
-    &allgather_ring,
-    &spread_single_copy,
-    &alltoallv_pairwise,
-    &star_gather,
-    &star_scatter,
-    &reduce_star,
-    &small_grid,
-    &allreduce_grid,
-    &small_tree,
-    &reduce_scatter_direct,
-    &reduce_scatter_single_copy,
+    &allreduce_flat,        &allreduce_flat_codes,
+    &allreduce_centralized, &allreduce_direct,
+    &allreduce_single_copy, &allreduce_ring,
+    &allreduce_ring_codes,  &broadcast_linear,
+    &broadcast_confirmed,   &broadcast_grid,
+    &broadcast_chain,       &allgather_linear,
+    &allgather_ring,        &spread_single_copy,
+    &alltoallv_pairwise,    &alltoallv_tree,
+    &star_gather,           &star_scatter,
+    &reduce_star,           &small_grid,
+    &allreduce_grid,        &small_tree,
+    &reduce_scatter_direct, &reduce_scatter_single_copy,
 };
 
 static const char *const coll_names[COLL_COUNT] = {
@@ -400,7 +420,8 @@ static bool is_where(enum choice_where where, const struct plan_request *r)
 static bool applies(const struct choice *c, const struct plan_request *r)
 {
     uint64_t size = r->count * r->element - r->spare;
-    if (r->coll == COLL_BARRIER || r->coll == COLL_ALLTOALLV) size = 0;
+    bool sized = r->coll != COLL_ALLTOALLV || r->flow == FLOW_EVEN;
+    if (r->coll == COLL_BARRIER || !sized) size = 0;
     if (!(c->colls >> r->coll & 1) || !is_where(c->where, r)) return false;
     if (c->flow != FLOW_ALL && c->flow != r->flow) return false;
     if (c->bytes_max > 0 && size > c->bytes_max) return false;

@@ -52,6 +52,31 @@ static bool table_has(const struct engine *e, enum plan_coll coll,
     return a->is_fast && (a == &small_tree) == tree;
 }
 
+static bool even_is_fast(const struct engine *e, uint64_t size)
+{
+    struct op_request r = {.plan = {.coll = COLL_ALLTOALLV,
+                                    .flow = FLOW_EVEN,
+                                    .count = size,
+                                    .element = 1}};
+    struct plan_request p;
+    op_plan_request(e, &r, &p);
+    return algorithm_choose(&p)->is_fast;
+}
+
+/* Equal blocks of this size and more go in pairs, as unequal ones do. */
+static uint64_t even_first(const struct engine *e)
+{
+    uint64_t low = 0, high = PLAN_SEGMENT_MAX + 1;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (even_is_fast(e, middle))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 /* Whole-view operations of `low` bytes up to below this size have an algorithm
  * that may be fast, over a tree or not; none, if those of `low` bytes have not.
  */
@@ -109,6 +134,7 @@ static void find_endpoints(struct engine *e)
     q->limit[COLL_BARRIER] = table_has(e, COLL_BARRIER, 0, false);
     q->limit_tree[COLL_BARRIER] = table_has(e, COLL_BARRIER, 0, true);
     q->limit[COLL_ALLTOALLV] = table_has(e, COLL_ALLTOALLV, 0, false);
+    q->even_first = even_first(e);
 }
 
 bool fast_endpoint_is_settled(const struct fast_endpoint *ep)
@@ -238,6 +264,8 @@ static bool may_start(struct engine *e, const struct op_request *r)
     enum plan_coll coll = r->plan.coll;
     if (!fast_may_begin(e, r)) return false;
     if (r->quant.algorithm != QUANT_NONE) return false;
+    bool even = r->plan.flow == FLOW_EVEN;
+    if (even && r->plan.count < q->even_first) return false;
     uint64_t size = r->plan.count;
     if (coll == COLL_BARRIER || coll == COLL_ALLTOALLV) size = 0;
     if (plan_coll_reduces(coll)) size *= r->plan.element;
@@ -351,7 +379,9 @@ bool fast_start(struct engine *e, const struct op_request *r)
 {
     struct fast_path *q = &e->fast;
     q->spoked = q->posts = q->sums = false;
-    if (r->plan.flow != FLOW_ALL) return fast_star_start(e, r);
+    bool rooted =
+        r->plan.flow == FLOW_TO_ROOT || r->plan.flow == FLOW_FROM_ROOT;
+    if (rooted) return fast_star_start(e, r);
     if (!may_start(e, r)) return false;
     q->r = r;
     q->left = q->tree ? q->plan.tree.children : q->ep_count;

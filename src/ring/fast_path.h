@@ -82,7 +82,8 @@ struct fast_path {
     /* By collective: bytes from which on they go over the tree, */
     uint64_t limit[COLL_COUNT];
     uint64_t limit_tree[COLL_COUNT]; /* ... and no other fast way */
-    struct fast_endpoint *eps;       /* of `all` or of `near` */
+    uint64_t even_first;       /* ... from which on equal blocks go in pairs */
+    struct fast_endpoint *eps; /* of `all` or of `near` */
     uint32_t ep_count, left;
     const struct op_request *r; /* NULL: no operation is under way */
     struct tag_entry *tag;

@@ -123,6 +123,40 @@ uint32_t plan_root_partner(const struct plan *p, uint32_t i)
     return p->r.rank == p->root ? plan_all_partner(p, i) : p->root;
 }
 
+void plan_shape_tree(struct plan *p)
+{
+    const struct plan_request *r = &p->r;
+    uint32_t width = r->tree_width;
+    /* Rule D17f: a level less is a turn less of all processes. */
+    if (width == 0 && r->mesh && r->one_host) width = r->world - 1;
+    tree_find(r->world, width, plan_position(p, r->rank), &p->tree);
+    p->done = DONE_TREE;
+    p->root = plan_at(p, 0);
+    p->parent = plan_at(p, p->tree.parent);
+}
+
+uint32_t plan_tree_partners(const struct plan *p)
+{
+    return p->tree.children + !plan_is_root(p);
+}
+
+uint32_t plan_tree_partner(const struct plan *p, uint32_t i)
+{
+    uint32_t size;
+    if (i == p->tree.children) return p->parent;
+    return plan_at(p, tree_child(&p->tree, i, &size));
+}
+
+uint32_t plan_tree_child(const struct plan *p, uint32_t rank,
+                         struct tree_node *part)
+{
+    uint32_t i = 0;
+    while (i < p->tree.children && plan_tree_partner(p, i) != rank) i++;
+    if (i < p->tree.children)
+        part->position = tree_child(&p->tree, i, &part->size);
+    return i;
+}
+
 uint32_t plan_one_transfer(const struct plan *p, uint32_t rank)
 {
     (void)p;

@@ -40,6 +40,15 @@ uint32_t plan_all_partner(const struct plan *p, uint32_t i);
 void plan_shape_root(struct plan *p);
 uint32_t plan_root_partners(const struct plan *p);
 uint32_t plan_root_partner(const struct plan *p, uint32_t i);
+/* A member exchanges data with those beside it in the tree of positions (rule
+ * D17): the children, then the parent. The part of the tree that belongs to a
+ * child goes to *part. Returns the child's number; `tree.children`: it is not
+ * one. */
+void plan_shape_tree(struct plan *p);
+uint32_t plan_tree_partners(const struct plan *p);
+uint32_t plan_tree_partner(const struct plan *p, uint32_t i);
+uint32_t plan_tree_child(const struct plan *p, uint32_t rank,
+                         struct tree_node *part);
 /* One, whatever the pair. */
 uint32_t plan_one_transfer(const struct plan *p, uint32_t rank);
 /* The grid of positions (rule D20): a rank's place in it, the length of the

@@ -11,13 +11,19 @@
 static_assert((int)WIRE_COLLS == COLL_COUNT, "the coordinator names them");
 static_assert((int)WIRE_QUANTS == QUANT_ALGORITHM_COUNT, "likewise");
 
-static const char *const flows[FLOW_COUNT] = {
-    [FLOW_TO_ROOT] = "to a root", [FLOW_FROM_ROOT] = "from a root"};
+static const char *const flows[FLOW_COUNT] = {[FLOW_TO_ROOT] = "to a root",
+                                              [FLOW_FROM_ROOT] = "from a root",
+                                              [FLOW_EVEN] =
+                                                  "blocks of one size"};
 
 static void describe_pair(const struct engine *e, const struct op *op,
                           uint64_t other, struct wire_args *args)
 {
     const struct plan_request *p = &op->plan.r;
+    if (p->flow == FLOW_EVEN) {
+        args->sends = args->recvs = p->count;
+        return;
+    }
     uint32_t rank = other == e->links.self ? p->rank : p->world;
     for (uint32_t i = 0; i < op->ep_count; i++)
         if (op->eps[i].link->id == other) rank = op->eps[i].rank;
@@ -46,7 +52,8 @@ static uint32_t name_arguments(const struct engine *e, const struct op *op,
     if (r->plan.flow != FLOW_ALL) {
         uint64_t root = r->plan.root;
         arguments_text(&a, true, "flow", flows[r->plan.flow]);
-        arguments_values(&a, true, "root", &root, 1);
+        if (r->plan.flow != FLOW_EVEN)
+            arguments_values(&a, true, "root", &root, 1);
     }
     arguments_text(&a, true, "algorithm (PCCL_ALGORITHM)",
                    forced ? forced : "any");

@@ -41,6 +41,7 @@ enum plan_flow {
     FLOW_ALL,       /* all pairs, in both; everybody */
     FLOW_TO_ROOT,   /* those with the root, to it: a gather; the root */
     FLOW_FROM_ROOT, /* ... from it: a scatter */
+    FLOW_EVEN,      /* all pairs, blocks of `count` bytes */
     FLOW_COUNT,
 };
 

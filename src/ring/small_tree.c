@@ -31,42 +31,6 @@ struct small_tree_state {
 
 /* --------------------------------------------------------------- the plan */
 
-static void shape(struct plan *p)
-{
-    const struct plan_request *r = &p->r;
-    uint32_t width = r->tree_width;
-    /* Rule D17f: a level less is a turn less of all processes. */
-    if (width == 0 && r->mesh && r->one_host) width = r->world - 1;
-    tree_find(r->world, width, plan_position(p, r->rank), &p->tree);
-    p->done = DONE_TREE;
-    p->root = plan_at(p, 0);
-    p->parent = plan_at(p, p->tree.parent);
-}
-
-static uint32_t partners(const struct plan *p)
-{
-    return p->tree.children + !plan_is_root(p);
-}
-
-static uint32_t partner(const struct plan *p, uint32_t i)
-{
-    uint32_t size;
-    if (i == p->tree.children) return p->parent;
-    return plan_at(p, tree_child(&p->tree, i, &size));
-}
-
-/* The part of the tree that belongs to a partner; the parent's is not this
- * member's. */
-static uint32_t child_of(const struct plan *p, uint32_t rank,
-                         struct tree_node *part)
-{
-    uint32_t i = 0;
-    while (i < p->tree.children && partner(p, i) != rank) i++;
-    if (i < p->tree.children)
-        part->position = tree_child(&p->tree, i, &part->size);
-    return i;
-}
-
 static bool holds_root(const struct plan *p, const struct tree_node *part)
 {
     uint32_t root = plan_position(p, p->r.root);
@@ -124,7 +88,7 @@ static void send(const struct plan *p, uint32_t to, uint32_t k,
     struct tree_node part = p->tree;
     x->space = SPACE_SLOT;
     if (!plan_is_parent(p, to)) {
-        (void)child_of(p, to, &part);
+        (void)plan_tree_child(p, to, &part);
         down(p, &part, k, x);
         return;
     }
@@ -141,7 +105,7 @@ static void recv(const struct plan *p, uint32_t from, uint32_t k,
         down(p, &part, k, x);
         return;
     }
-    (void)child_of(p, from, &part);
+    (void)plan_tree_child(p, from, &part);
     up(p, &part, x);
 }
 
@@ -299,9 +263,9 @@ const struct algorithm small_tree = {
     .defers = true,
     .awaits_all = true,
     .is_fast = true,
-    .shape = shape,
-    .partners = partners,
-    .partner = partner,
+    .shape = plan_shape_tree,
+    .partners = plan_tree_partners,
+    .partner = plan_tree_partner,
     .sends = sends,
     .recvs = recvs,
     .send = send,

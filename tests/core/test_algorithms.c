@@ -71,8 +71,8 @@ static uint32_t sum_of(const struct run *r, size_t i)
 
 static uint32_t root_of(const struct run *r)
 {
-    bool rooted = r->coll == COLL_BROADCAST || r->flow != FLOW_ALL;
-    return rooted ? world / 2 : 0;
+    bool flows = r->flow == FLOW_TO_ROOT || r->flow == FLOW_FROM_ROOT;
+    return r->coll == COLL_BROADCAST || flows ? world / 2 : 0;
 }
 
 /* The sum goes to another member. */
@@ -86,6 +86,7 @@ static size_t pair_size(const struct run *r, uint32_t from, uint32_t to)
 {
     if (r->flow == FLOW_TO_ROOT && to != root_of(r)) return 0;
     if (r->flow == FLOW_FROM_ROOT && from != root_of(r)) return 0;
+    if (r->flow == FLOW_EVEN) return r->count;
     return (from * 3 + to) % 4 * r->count;
 }
 
@@ -106,7 +107,9 @@ static void fill_pairs(struct run *r)
 static void fill(const struct run *r, uint32_t rank)
 {
     size_t size = plan_coll_reduces(r->coll) ? dtype_size(r->type) : 1;
-    size_t count = r->coll == COLL_ALLTOALLV ? 4 * world * r->count : r->count;
+    size_t most = r->flow == FLOW_EVEN ? 1 : 4; /* of a pair, by pair_size() */
+    size_t pairs = most * world * r->count;
+    size_t count = r->coll == COLL_ALLTOALLV ? pairs : r->count;
     enum dtype type = plan_coll_reduces(r->coll) ? r->type : DTYPE_U8;
     size_t blocks = r->coll == COLL_ALLGATHER ? world : 1;
     assert_true(count * size * blocks <= SIZE_MAX_TESTED);
@@ -250,8 +253,8 @@ static void run_all(uint32_t number, const struct algorithm *a)
                         .count = coll == COLL_ALLTOALLV ? 30001 : 200003,
                         .codes = is_codes(a)};
         ran[number] += run(r, a);
-        r.in_place = true;
-        ran[number] += run(r, a);
+        r.in_place = plan_coll_reduces(coll); /* else as before */
+        if (r.in_place) ran[number] += run(r, a);
         unsigned flows = coll == COLL_ALLTOALLV                   ? FLOW_COUNT
                          : coll == COLL_ALLREDUCE && !is_codes(a) ? 2
                                                                   : 1;
@@ -259,6 +262,7 @@ static void run_all(uint32_t number, const struct algorithm *a)
             static const size_t sizes[] = {0, 1, 1001, 30001};
             r.flow = (enum plan_flow)flow;
             r.count = sizes[runs++ % ARRAY_COUNT(sizes)];
+            if (r.flow == FLOW_EVEN && r.count > 8001) r.count = 8001;
             ran[number] += run(r, a);
         }
     }
@@ -438,20 +442,20 @@ static void test_rows(void **state)
     const struct choice *c;
     static struct hierarchy sites;
     static const uint16_t site[] = {0, 0, 1, 1};
-    static size_t sizes[32];
+    static size_t sizes[160];
     bool taken[64] = {false};
     hierarchy_init(&sites, site, 4, 0);
-    enum { N = COLL_COUNT };
-    for (uint64_t i = 0; i < 2ull * N * 5 * 3 * 32; i++) {
-        uint32_t worlds[] = {1, 2, 4, 8, 32};
+    enum { N = COLL_COUNT, W = 8 };
+    for (uint64_t i = 0; i < 2ull * N * W * 3 * 32; i++) {
+        uint32_t worlds[] = {1, 2, 4, 8, 32, 48, 128, 160};
         struct plan_request r = {.coll = (enum plan_coll)(i % N),
-                                 .world = worlds[i / N % 5],
-                                 .one_host = i / (5 * N) % 3 > 0,
-                                 .shared_memory = i / (5 * N) % 3 > 1,
-                                 .codes = i % N == 0 && i / (15 * N) % 2,
+                                 .world = worlds[i / N % W],
+                                 .one_host = i / (W * N) % 3 > 0,
+                                 .shared_memory = i / (W * N) % 3 > 1,
+                                 .codes = i % N == 0 && i / (3 * W * N) % 2,
                                  .single_copy_world = 16,
                                  .cached = UINT64_MAX,
-                                 .count = (uint64_t)1 << (i / (30 * N)) >> 1,
+                                 .count = (uint64_t)1 << (i / (6 * W * N)) >> 1,
                                  .element = 1,
                                  .send_bytes = sizes,
                                  .recv_bytes = sizes};
@@ -464,9 +468,9 @@ static void test_rows(void **state)
             r.grid = with == 3;
             bool pairs = r.coll == COLL_ALLTOALLV;
             bool sum = r.coll == COLL_ALLREDUCE && r.mesh && !r.codes;
-            r.boards = r.mesh && i / (30 * N) % 2;
-            r.roomy = i / (60 * N) % 2;
-            uint64_t flow = i / (30 * N) % FLOW_COUNT;
+            r.boards = r.mesh && i / (6 * W * N) % 2;
+            r.roomy = i / (12 * W * N) % 2;
+            uint64_t flow = i / (6 * W * N) % FLOW_COUNT;
             r.flow = (enum plan_flow)(pairs || (sum && flow == 1) ? flow : 0);
             const struct choice *row = algorithm_row_of(&r);
             assert_ptr_equal(algorithm_choose(&r), row->algorithm);

@@ -37,7 +37,8 @@ static void count_report(void *user, enum engine_fault fault,
 static uint64_t digest_of(const struct call *c)
 {
     uint64_t h = c->coll * 1000003u + c->other * 31u + c->codes;
-    h = h * 1000003u + (c->coll == COLL_ALLTOALLV ? 0 : c->count);
+    bool counts = c->coll != COLL_ALLTOALLV || c->flow == FLOW_EVEN;
+    h = h * 1000003u + (counts ? c->count : 0);
     return (h * 31 + c->root) * 31 + c->flow;
 }
 
@@ -367,6 +368,45 @@ static void test_roots_of_sums(void **state)
     in_each_world(rooted_sums);
 }
 
+/* Blocks of one size, which go over a tree, in which most pairs exchange
+ * nothing (rule D26). */
+static void even_pairs(void)
+{
+    static const size_t sizes[] = {0, 1000, EAGER_MAX + 1};
+    for (uint32_t i = 0; i < world; i++)
+        assert_true(engine_force(engines[i], "alltoallv:tree"));
+    for (uint32_t k = 0; k < 3 * world * world; k++) {
+        struct call c = {.coll = COLL_ALLTOALLV, .flow = FLOW_EVEN};
+        c.count = sizes[k % 3];
+        for (uint32_t j = 0; j < world; j++)
+            c.send_bytes[j] = c.recv_bytes[j] = (size_t)c.count;
+        struct call odd = c;
+        odd.flow = FLOW_ALL;
+        disagree("unequal blocks", &c, &odd);
+        disagree("equal blocks", &odd, &c);
+        odd = c;
+        odd.count += 8;
+        for (uint32_t j = 0; j < world; j++)
+            odd.send_bytes[j] = odd.recv_bytes[j] = (size_t)odd.count;
+        disagree("bytes of equal blocks", &c, &odd);
+        odd = c;
+        odd.flow = FLOW_TO_ROOT;
+        odd.root = k / 3 % world;
+        disagree("equal blocks and a gather", &c, &odd);
+        odd.flow = FLOW_ALL;
+        odd.coll = (enum plan_coll)(k % COLL_COUNT);
+        if (odd.coll == COLL_ALLTOALLV) odd.coll = COLL_BARRIER;
+        disagree("equal blocks and another kind", &c, &odd);
+        disagree("another kind and equal blocks", &odd, &c);
+    }
+}
+
+static void test_equal_blocks(void **state)
+{
+    (void)state;
+    in_each_world(even_pairs);
+}
+
 /* Everyone expects of the next member what it does not send, and sends to it:
  * each of them alone would wait for the other. */
 static void cycles(void)
@@ -397,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_sizes_of_pairs),
         cmocka_unit_test(test_roots),
         cmocka_unit_test(test_roots_of_sums),
+        cmocka_unit_test(test_equal_blocks),
         cmocka_unit_test(test_cycles_of_sizes),
         cmocka_unit_test(test_sizes_of_a_member_to_itself),
     };

@@ -70,7 +70,7 @@ static uint32_t own_rank(const struct member *u, const struct op_request *q)
 /* With a root, data go one way, and only between it and the others. */
 static bool flows(const struct plan_request *p, uint32_t from, uint32_t to)
 {
-    if (p->flow == FLOW_ALL) return true;
+    if (p->flow == FLOW_ALL || p->flow == FLOW_EVEN) return true;
     return (p->flow == FLOW_TO_ROOT ? to : from) == p->root;
 }
 
@@ -86,6 +86,11 @@ static void read_pairs(const struct member *u, struct member_op *o,
         if (i >= world) continue;
         o->arrays[0][i] = flows(p, self, i) ? (size_t)send : 0;
         o->arrays[2][i] = flows(p, i, self) ? (size_t)recv : 0;
+    }
+    if (p->flow == FLOW_EVEN) {
+        p->count = o->arrays[0][self];
+        for (uint32_t i = 0; i < world; i++)
+            o->arrays[0][i] = o->arrays[2][i] = (size_t)p->count;
     }
     o->send_size = o->recv_size = 0;
     for (uint32_t i = 0; i < world; i++) {

@@ -233,7 +233,9 @@ void call_ends(struct model *m, struct process *p, struct running *o,
 void call_bytes(struct model *m, const struct process *p,
                 const struct running *o, uint64_t hash)
 {
-    if (has_pairs(o->kind) || o->kind == REDUCE || m->call_room == 0) return;
+    if (has_pairs(o->kind) || o->kind == REDUCE || o->kind == EVEN ||
+        m->call_room == 0)
+        return;
     struct call *c = &m->calls[place(m, p->group, o->ended, &o->name)];
     for (uint32_t k = 0; c->epoch > 0 && k < c->scope.count; k++) {
         if (c->scope.of[k] == p->id)

@@ -111,7 +111,8 @@ enum trace_call {
     ALLTOALL,
     GATHER, /* all-to-alls in which only a root receives, or sends (D23) */
     SCATTER,
-    REDUCE /* whose sum only a root receives (D25) */
+    REDUCE, /* whose sum only a root receives (D25) */
+    EVEN    /* an all-to-all with blocks of one size (D26) */
 };
 enum trace_reason {
     SILENT,

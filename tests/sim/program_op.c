@@ -76,6 +76,8 @@ void program_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
     if (s->options.rooted && (h >> 56) % 2) spec->coll = COLL_ALLTOALLV;
     if (s->options.rooted && spec->coll == COLL_ALLTOALLV)
         spec->flow = (h >> 57) % 2 ? FLOW_TO_ROOT : FLOW_FROM_ROOT;
+    if (s->options.even && (h >> 56) % 4 == 0) spec->coll = COLL_ALLTOALLV;
+    if (s->options.even && spec->coll == COLL_ALLTOALLV) spec->flow = FLOW_EVEN;
     if (s->options.rooted && spec->coll == COLL_ALLREDUCE && (h >> 58) % 4)
         spec->flow = FLOW_TO_ROOT;
     spec->dtype = (enum dtype)((h >> 32) % DTYPE_COUNT);
@@ -292,7 +294,8 @@ static void make_key(struct sim_proc *p, struct sim_op *o)
 
 uint64_t spec_arguments(const struct sim_spec *spec)
 {
-    uint64_t count = spec->coll != COLL_ALLTOALLV ? spec->count : 0;
+    bool counts = spec->coll != COLL_ALLTOALLV || spec->flow == FLOW_EVEN;
+    uint64_t count = counts ? spec->count : 0;
     bool rooted = spec->coll == COLL_BROADCAST || spec->flow != FLOW_ALL;
     count += (uint64_t)spec->flow << 48;
     if (spec->scoped) count += (uint64_t)spec->size << 32;

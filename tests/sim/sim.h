@@ -485,7 +485,8 @@ void sim_master_free(struct sim *s);
 
 /* masters.c: universes whose coordinator dies (rules H). */
 void masters_choose(struct sim_options *o, uint64_t seed);
-void rooted_choose(struct sim_options *o, uint64_t seed);
+void rooted_choose(struct sim_options *o, uint64_t seed, bool all, bool others);
+void even_choose(struct sim_options *o, uint64_t seed, bool all, bool others);
 void sim_run_begins(struct sim *s);
 /* It does so amid something, once in so many chances. */
 bool sim_master_may_die(struct sim *s, uint32_t one_in);

@@ -66,6 +66,7 @@ struct sim_options {
     bool fast_stops;  /* ... and may stand still amid its frames */
     uint32_t fast_patience; /* looks before it is given up, about */
     bool rooted;            /* many all-to-alls, and those have a root */
+    bool even;              /* all-to-alls have blocks of one size */
     uint32_t stutter, garble, strangers; /* rates (strange.c) */
     bool clocks;                         /* run at different speeds */
     uint32_t alive_max;                  /* processes at a time */

@@ -425,10 +425,10 @@ static void choose_scarce(struct sim_options *o, uint64_t seed)
 static void universe(uint64_t seed)
 {
     struct sim_options options = choose(seed);
-    options.rooted = is_kind("rooted") || (!all_of && seed % 31 == 5);
-    if (is_kind("rooted")) rooted_choose(&options, seed);
+    rooted_choose(&options, seed, is_kind("rooted"), all_of != NULL);
+    even_choose(&options, seed, is_kind("even"), all_of != NULL);
     if (is_kind("disagree") || is_kind("masters") ||
-        (options.rooted && seed % 3 == 0))
+        ((options.rooted || options.even) && seed % 3 == 0))
         disagree(&options, seed);
     if (is_kind("lasting")) endure(&options, seed);
     if (is_kind("masters")) masters_choose(&options, seed);
@@ -474,9 +474,9 @@ static int list_failed(void)
     return 0;
 }
 
-static const char *const kinds[] = {"averages", "disagree", "doors", "fast",
-                                    "lasting",  "masters",  "grid",  "rare",
-                                    "rooted",   "scarce",   "walls"};
+static const char *const kinds[] = {"averages", "disagree", "doors",   "even",
+                                    "fast",     "lasting",  "masters", "grid",
+                                    "rare",     "rooted",   "scarce",  "walls"};
 
 static const char *kind_named(const char *name, size_t size)
 {

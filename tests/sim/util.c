@@ -87,6 +87,7 @@ size_t spec_pair(const struct sim *s, const struct sim_spec *spec,
     uint64_t root = spec->ids[spec->root];
     if (spec->flow == FLOW_TO_ROOT && to != root) return 0;
     if (spec->flow == FLOW_FROM_ROOT && from != root) return 0;
+    if (spec->flow == FLOW_EVEN) return (size_t)spec->count;
     if (h % 4 == 0) return 0;
     return (size_t)((h >> 8) % (spec->count * 2 + 1));
 }

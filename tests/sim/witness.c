@@ -378,6 +378,7 @@ static uint8_t call_kind(const struct sim_spec *spec)
     if (spec->flow == FLOW_TO_ROOT)
         return spec->coll == COLL_ALLREDUCE ? REDUCE : GATHER;
     if (spec->flow == FLOW_FROM_ROOT) return SCATTER;
+    if (spec->flow == FLOW_EVEN) return EVEN;
     switch (spec->coll) {
     case COLL_ALLREDUCE:
     case COLL_REDUCE_SCATTER:
