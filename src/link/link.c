@@ -158,6 +158,7 @@ static void dial(struct links *n, struct link *l)
     if (!may_dial(n, l)) return;
     if (stands_in_line(n, l)) {
         n->line = true;
+        l->wanted_at = n->now; /* its time has not begun */
         return;
     }
     uint32_t before = l->open + l->dialing;

@@ -180,17 +180,16 @@ static void test_making_a_link_gives_the_others_time(void **state)
     (void)state;
     struct link *l = need(3), *made = need(4), *wanted = need(2);
     links->epoch = 1;
-    ticks(6);
-    uint32_t before = dials;
-    link_made(links, wanted);
+    ticks(5);
+    uint32_t turn = l->turn;
     link_made(links, made);
     assert_true(l->again);
     ticks(1);
-    assert_int_equal(links_status(links, 2), LINK_FAILED);
-    assert_true(l->sought);
-    assert_int_equal(dials, before); /* nor does it dial again meanwhile */
+    assert_int_equal(l->turn, turn); /* nor does it dial again meanwhile */
+    link_made(links, wanted);
     ticks(2);
-    assert_true(dials > before);
+    assert_int_equal(links_status(links, 2), LINK_FAILED);
+    assert_true(l->turn > turn);
     link_made(links, made);
     ticks(3);
     assert_true(l->sought);
@@ -226,6 +225,24 @@ static void test_near_links_are_dialed_in_turn(void **state)
     }
     links_dial_next(links);
     assert_int_equal(dials - before, NEAR_DIALS_MAX + 1);
+}
+
+/* Whom nobody could dial, as others do not answer, is no bad pair. */
+static void test_the_time_of_a_link_in_line_has_not_begun(void **state)
+{
+    (void)state;
+    enum { LAST = NEAR_DIALS_MAX + 2 };
+    links->driver.share = share;
+    for (uint64_t id = 3; id <= LAST; id++) (void)need(id);
+    ticks(7);
+    assert_int_equal(links_status(links, 3), LINK_FAILED);
+    assert_true(link_find(links, LAST, false)->sought);
+    ticks(1);
+    assert_true(link_find(links, LAST, false)->dialing > 0);
+    ticks(4);
+    assert_true(link_find(links, LAST, false)->sought);
+    ticks(2);
+    assert_int_equal(links_status(links, LAST), LINK_FAILED);
 }
 
 static bool used;
@@ -312,6 +329,7 @@ int main(void)
         TEST(test_a_stale_link_is_dialed_anew),
         TEST(test_making_a_link_gives_the_others_time),
         TEST(test_near_links_are_dialed_in_turn),
+        TEST(test_the_time_of_a_link_in_line_has_not_begun),
         TEST(test_a_link_that_is_not_heard_ends),
         TEST(test_what_the_fast_path_takes_is_heard),
     };
