@@ -526,8 +526,9 @@ a sum in a region is in all queues (D16c)|ring/allreduce_single_copy.c|s/if (sum
 a link of an operation has no more time (R3k)|link/link.c|s/return !l->wanted \&\& n->made_at > time/return false \&\& n->made_at > time/
 a link gives others time again and again (R3k)|link/link.c|s/ || l->counted == n->epoch//
 what a proposal names gives others time (R3k)|link/link.c|s/if (!l->sought || l->wanted || /if (!l->sought || /
+the time of a link in line runs (R3l)|link/link.c|s/l->wanted_at = n->now; .. its time has not begun ..//
 all dials within a host begin at once (R3l)|link/link.c|s/return making >= NEAR_DIALS_MAX;/return false;/
-a dial that ends begins no other (R3l)|link/link.c|s/if (l->sought \&\& l->open == 0) dial(n, l);//
+a dial that ends begins no other (R3l)|link/link.c|s/if (l->sought \&\& l->open == 0) dial/if (false) dial/
 a link in the making is closed (R3d)|link/link.c|s/ \&\& is_stale(n, l))/)/
 a silent link is not dialed anew (R3d)|link/link.c|s/c->made != l->attempt \&\&/c->asked != l->attempt \&\&/
 scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//;s/(tag ^ scope)/tag/
