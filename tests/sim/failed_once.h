@@ -97,6 +97,7 @@ static const struct {
     {"averages", 802265},   /* A9: ... and RELEASE */
     {"averages", 3006},     /* A13: a round that is undecided at a refusal */
     {"averages", 703243},   /* A7: others go on for long, in the model */
+    {"masters", 601},       /* H7: a call on the fast path for a deadline */
     {"averages", 706495},   /* M15: a tick that was too late by its own clock */
 };
 

@@ -326,7 +326,7 @@ bool program_fast(struct sim *s, struct sim_proc *p, struct sim_op *o,
     }
     f->op = o;
     f->polls = f->count = f->shown = 0;
-    f->turn_at = s->now;
+    f->turn_at = f->began = s->now;
     f->slept = f->closed = f->ended = f->evicted = false;
     look_at_start(s, p, o);
     if (s->options.fast_stops && sim_pick(s, 4) > 0) hide(p);
@@ -392,7 +392,10 @@ bool program_quick(struct sim *s, struct sim_proc *p)
     uint64_t before[FAST_SPOKES_MAX] = {0};
     enum fast_status state = poll_fast(p, before);
     if (dies_amid(s, p, before)) return true;
-    if (state == FAST_WAITS && sim_pick(s, patience) > 0) {
+    /* A real call has some milliseconds. Who stays here for a deadline is
+     * silent, and lost: not where no living member may be. */
+    bool over = s->options.spares && s->now - f->began > SIM_DEADLINE / 4;
+    if (state == FAST_WAITS && !over && sim_pick(s, patience) > 0) {
         f->polls++;
         return false;
     }

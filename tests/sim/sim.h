@@ -226,6 +226,7 @@ struct sim_fast {
     uint32_t count, shown; /* of its frames, those that the others see */
     uint64_t word;         /* of its post, while nobody sees it (rule L11) */
     pccl_ns turn_at;       /* the last turn */
+    pccl_ns began;         /* the call */
     bool slept, closed, ended, evicted; /* meanwhile */
     struct frame done[8];               /* names of the last ones */
     uint32_t done_count;
