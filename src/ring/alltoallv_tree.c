@@ -1,8 +1,8 @@
 /* alltoallv_tree.c - "tree": an all-to-all whose blocks are all equally large
  * goes over the links of a tree (rule D26): what a part of the tree sends goes
  * up as it is, the root turns the table of all blocks, and what a part receives
- * goes down. 2(n-1) messages, where pairs have n(n-1); each block goes up to
- * four times, and all of them pass the root. Pure. */
+ * goes down. 2(n-1) messages, where pairs have n(n-1); a block is sent four
+ * times at most, and all of them pass the root. Pure. */
 #include "algorithm.h"
 #include "geometry.h"
 #include "op.h"
