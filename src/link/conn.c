@@ -281,7 +281,7 @@ static void opened(struct links *n, struct conn *c, bool dialed)
     if (dialed) way_found(n, c);
     link_need(n, l);
     if (dialed) conn_resume(n); /* those that waited for this dial */
-    if (dialed) links_dial_next(n);
+    links_dial_next(n);
 }
 
 static bool open_by_hello(struct links *n, struct conn *c)
