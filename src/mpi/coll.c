@@ -12,7 +12,7 @@
 
 enum {
     FINISH_TRIES = 1000,
-    PAIRS_END = 33,         /* members from which on pairs have no fast path */
+    PAIRS_END = 33,         /* members from which on a tree takes small ones */
     PAIRS_BYTES = 8 * 1024, /* tests/bench/NOTES.md: small pairs */
 };
 

@@ -37,9 +37,11 @@ static bool confirms(enum plan_coll coll)
 }
 
 static const struct algorithm *table_entry(const struct engine *e,
-                                           enum plan_coll coll, uint64_t size)
+                                           enum plan_coll coll,
+                                           enum plan_flow flow, uint64_t size)
 {
-    struct op_request r = {.plan = {.coll = coll, .count = size, .element = 1}};
+    struct op_request r = {
+        .plan = {.coll = coll, .flow = flow, .count = size, .element = 1}};
     struct plan_request p;
     op_plan_request(e, &r, &p);
     return algorithm_choose(&p);
@@ -48,19 +50,8 @@ static const struct algorithm *table_entry(const struct engine *e,
 static bool table_has(const struct engine *e, enum plan_coll coll,
                       uint64_t size, bool tree)
 {
-    const struct algorithm *a = table_entry(e, coll, size);
+    const struct algorithm *a = table_entry(e, coll, FLOW_ALL, size);
     return a->is_fast && (a == &small_tree) == tree;
-}
-
-static bool even_is_fast(const struct engine *e, uint64_t size)
-{
-    struct op_request r = {.plan = {.coll = COLL_ALLTOALLV,
-                                    .flow = FLOW_EVEN,
-                                    .count = size,
-                                    .element = 1}};
-    struct plan_request p;
-    op_plan_request(e, &r, &p);
-    return algorithm_choose(&p)->is_fast;
 }
 
 /* Equal blocks of this size and more go in pairs, as unequal ones do. */
@@ -69,7 +60,7 @@ static uint64_t even_first(const struct engine *e)
     uint64_t low = 0, high = PLAN_SEGMENT_MAX + 1;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (even_is_fast(e, middle))
+        if (table_entry(e, COLL_ALLTOALLV, FLOW_EVEN, middle)->is_fast)
             high = middle;
         else
             low = middle + 1;
@@ -113,7 +104,7 @@ static void find_endpoints(struct engine *e)
     struct fast_path *q = &e->fast;
     q->known = true;
     q->star.known = false;
-    q->has_tree = table_entry(e, COLL_BARRIER, 0) == &small_tree;
+    q->has_tree = table_entry(e, COLL_BARRIER, FLOW_ALL, 0) == &small_tree;
     q->all.able = q->near.able = false;
     /* Over a grid the smallest ones go, which nobody does on the fast path.
      * Between hosts a block is cut into segments, which it does not either. */
@@ -379,9 +370,7 @@ bool fast_start(struct engine *e, const struct op_request *r)
 {
     struct fast_path *q = &e->fast;
     q->spoked = q->posts = q->sums = false;
-    bool rooted =
-        r->plan.flow == FLOW_TO_ROOT || r->plan.flow == FLOW_FROM_ROOT;
-    if (rooted) return fast_star_start(e, r);
+    if (plan_flow_has_root(r->plan.flow)) return fast_star_start(e, r);
     if (!may_start(e, r)) return false;
     q->r = r;
     q->left = q->tree ? q->plan.tree.children : q->ep_count;

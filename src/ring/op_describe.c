@@ -11,10 +11,11 @@
 static_assert((int)WIRE_COLLS == COLL_COUNT, "the coordinator names them");
 static_assert((int)WIRE_QUANTS == QUANT_ALGORITHM_COUNT, "likewise");
 
-static const char *const flows[FLOW_COUNT] = {[FLOW_TO_ROOT] = "to a root",
-                                              [FLOW_FROM_ROOT] = "from a root",
-                                              [FLOW_EVEN] =
-                                                  "blocks of one size"};
+static const char *const flows[FLOW_COUNT] = {
+    [FLOW_TO_ROOT] = "to a root",
+    [FLOW_FROM_ROOT] = "from a root",
+    [FLOW_EVEN] = "blocks of one size",
+};
 
 static void describe_pair(const struct engine *e, const struct op *op,
                           uint64_t other, struct wire_args *args)
@@ -52,7 +53,7 @@ static uint32_t name_arguments(const struct engine *e, const struct op *op,
     if (r->plan.flow != FLOW_ALL) {
         uint64_t root = r->plan.root;
         arguments_text(&a, true, "flow", flows[r->plan.flow]);
-        if (r->plan.flow != FLOW_EVEN)
+        if (plan_flow_has_root(r->plan.flow))
             arguments_values(&a, true, "root", &root, 1);
     }
     arguments_text(&a, true, "algorithm (PCCL_ALGORITHM)",

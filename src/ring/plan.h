@@ -45,6 +45,12 @@ enum plan_flow {
     FLOW_COUNT,
 };
 
+/* The root is an argument. */
+static inline bool plan_flow_has_root(enum plan_flow flow)
+{
+    return flow == FLOW_TO_ROOT || flow == FLOW_FROM_ROOT;
+}
+
 /* The members' vectors become one. */
 static inline bool plan_coll_reduces(enum plan_coll coll)
 {
