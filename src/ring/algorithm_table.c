@@ -435,12 +435,16 @@ static bool applies(const struct choice *c, const struct plan_request *r)
 static const struct algorithm *find_forced(const struct plan_request *r,
                                            const char **why)
 {
+    bool alike = false;
     *why = "there is none of that name for this collective";
     for (size_t i = 0; i < ARRAY_COUNT(algorithms); i++) {
         const struct algorithm *a = algorithms[i];
         if (!does(a, r->coll) || strcmp(a->name, r->forced) != 0) continue;
-        *why = unfit(a, r);
-        if (!*why) return a;
+        const char *reason = unfit(a, r);
+        if (!reason) return a;
+        /* Of two, the one for such elements has the reason. */
+        if (!alike) *why = reason;
+        alike |= a->codes == r->codes;
     }
     return NULL;
 }

@@ -7,11 +7,13 @@
 
 #include <string.h>
 
-enum { WORLDS = 6, SIZES = 26, LAYOUTS = 3 };
+enum { WORLDS = 6, SIZES = 26 };
+enum layout { ROOM, MEMORY, SOCKETS, HOSTS, LAYOUTS };
 
 static const uint32_t worlds[WORLDS] = {2, 3, 4, 8, 16, 64};
-static const char *const layouts[LAYOUTS] = {"one host, shared memory",
-                                             "one host, TCP", "several hosts"};
+static const char *const layouts[LAYOUTS] = {
+    "one host, shared memory, a processor for each rank",
+    "one host, shared memory", "one host, TCP", "several hosts"};
 
 static const char *size_text(uint64_t size, char text[16])
 {
@@ -28,16 +30,18 @@ static struct plan_request request(enum plan_coll coll, uint32_t layout,
                                    uint32_t world, uint64_t size)
 {
     static size_t none[64];
+    bool one_host = layout < HOSTS;
     struct plan_request r = {
         .coll = coll,
         .world = world,
-        .mesh = world <= (layout < 2 ? MASTER_MESH_MAX : MASTER_MESH_WAN_MAX),
+        .mesh = world <= (one_host ? MASTER_MESH_MAX : MASTER_MESH_WAN_MAX),
         .tree = true,
-        .grid = layout == 2 && world > MASTER_MESH_WAN_MAX,
-        .one_host = layout < 2,
-        .shared_memory = layout == 0,
+        .grid = !one_host && world > MASTER_MESH_WAN_MAX,
+        .one_host = one_host,
+        .shared_memory = layout <= MEMORY,
         .single_copy_world = PLAN_SINGLE_COPY_WORLD_MAX,
-        .boards = layout == 0 && world <= PLAN_SINGLE_COPY_WORLD_MAX,
+        .boards = layout <= MEMORY && world <= PLAN_SINGLE_COPY_WORLD_MAX,
+        .roomy = layout == ROOM,
         .cached = PLAN_CACHED,
         .count = size,
         .element = 1,
@@ -118,19 +122,27 @@ static void print_grid(enum plan_coll coll, uint32_t layout)
 
 static void print_row(const struct choice *c)
 {
-    static const char *const places[] = {[WHERE_ANY] = "anywhere",
-                                         [WHERE_MEMORY] = "shared memory",
-                                         [WHERE_SOCKETS] = "one host, TCP",
-                                         [WHERE_HOST] = "one host",
-                                         [WHERE_HOSTS] = "several hosts",
-                                         [WHERE_GRID] = "many hosts, grid",
-                                         [WHERE_SITES] = "sites"};
+    static const char *const places[] = {
+        [WHERE_ANY] = "anywhere",
+        [WHERE_MEMORY] = "shared memory",
+        [WHERE_BOARDS] = "shared memory, boards",
+        [WHERE_ROOM] = "shared memory, a processor for each rank",
+        [WHERE_SOCKETS] = "one host, TCP",
+        [WHERE_HOST] = "one host",
+        [WHERE_HOSTS] = "several hosts",
+        [WHERE_GRID] = "many hosts, grid",
+        [WHERE_SITES] = "sites"};
+    static const char *const flows[] = {[FLOW_ALL] = "",
+                                        [FLOW_TO_ROOT] = "to a root; ",
+                                        [FLOW_FROM_ROOT] = "from a root; ",
+                                        [FLOW_EVEN] = "equal blocks; "};
     char text[16];
     for (unsigned coll = 0; coll < COLL_COUNT; coll++) {
         if (c->colls != ~0u && (c->colls >> coll & 1))
             printf("%s ", algorithm_coll_name((enum plan_coll)coll));
     }
-    printf("%s(%s", c->colls == ~0u ? "all " : "", places[c->where]);
+    printf("%s(%s%s", c->colls == ~0u ? "all " : "", flows[c->flow],
+           places[c->where]);
     if (c->bytes_max > 0) printf(", up to %s", size_text(c->bytes_max, text));
     if (c->total_max > 0)
         printf(", times others up to %s", size_text(c->total_max, text));

@@ -424,6 +424,14 @@ static void test_reasons(void **state)
     told = explain(r);
     assert_string_equal(told.algorithm, "ring");
     assert_null(told.instead_of);
+    /* Of two of one name the one for such elements says why. */
+    r.forced = "flat";
+    r.mesh = true;
+    assert_string_equal(algorithm_unfit(&r), "takes up to 512 KiB");
+    r.codes = false;
+    assert_string_equal(algorithm_unfit(&r), "takes up to 512 KiB");
+    r.count = 8;
+    assert_null(algorithm_unfit(&r));
     r = (struct plan_request){.coll = COLL_BARRIER,
                               .world = 8,
                               .tree = true,
