@@ -83,6 +83,7 @@ void io_loop_run(struct io_loop *l)
             /* Left by another thread, or by a callback of this batch. */
             if (w->events != 0) w->ready(l->user, w);
         }
+        if (count > 0) l->handled(l->user);
         if (now() < l->due) continue;
         l->due = now() + l->period;
         l->tick(l->user);

@@ -35,6 +35,7 @@ struct io_loop {
     void *user;
     void (*tick)(void *user);
     void (*woken)(void *user); /* after io_loop_wake(); several may cause one */
+    void (*handled)(void *user); /* after the events that one wait found */
     void (*release)(void *user), (*acquire)(void *user); /* the lock */
 };
 

@@ -98,12 +98,6 @@ static inline void channel_init(struct channel *c, struct channel_page *page,
                           .size = size};
 }
 
-/* Grows with everything that is read here. */
-static inline uint64_t channel_heard(const struct channel *c)
-{
-    return c->read + c->taken;
-}
-
 /* ---------------------------------------------------------------- writing */
 
 /* Bytes that can be written now, and their address. *to is not set when there

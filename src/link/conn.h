@@ -88,7 +88,6 @@ struct conn {
     uint64_t relay; /* ... or 0: the master */
     uint64_t listens; /* the member whose dial it waits for there, or 0 */
     pccl_ns last_recv, last_sent;
-    uint64_t heard;  /* of the channel, at the last tick */
     pccl_ns deaf_at; /* since then the other end says that it hears nothing */
     struct channel *channel; /* carries everything after the HELLOs */
     struct channel *offered; /* in the own HELLO; the answer has not come */
@@ -152,6 +151,12 @@ bool conn_is_idle(const struct conn *c);
 static inline bool conn_sent_all(const struct conn *c)
 {
     return c->tx_head_done == c->tx_head_size && c->tx_left == 0;
+}
+/* Rule R7b: each end has shown the other one that it uses the memory. Nothing
+ * between them can fail but a process. */
+static inline bool conn_has_no_path(const struct conn *c)
+{
+    return c->state == CONN_OPEN && c->link && c->channel && !c->accepted;
 }
 /* Drops the half-received body of an owner: on the connections of one link, or
  * (NULL) on all. */

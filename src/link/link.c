@@ -75,11 +75,19 @@ pccl_ns link_time(const struct links *n, const struct link *l, pccl_ns share)
     return time < most ? time : most;
 }
 
-/* Rule R3d: how long a link may take. Its dialer knows the round trip as soon
- * as a dial was answered. */
+static bool is_near(const struct links *n, const struct link *l)
+{
+    return n->driver.share && l->host == n->host;
+}
+
+/* Rules R3d, R3k: how long a link may take. Its dialer knows the round trip as
+ * soon as a dial was answered. */
 static pccl_ns time_to_link(const struct links *n, const struct link *l)
 {
-    return link_time(n, l, PCCL_TIME_TO_LINK(n->deadline));
+    bool more = is_near(n, l) && !l->wanted;
+    return link_time(n, l,
+                     more ? PCCL_TIME_TO_DETECT(n->deadline)
+                          : PCCL_TIME_TO_LINK(n->deadline));
 }
 
 /* Rule R3k: the time since when the link is overdue. */
@@ -105,11 +113,6 @@ static void begin_dialing(struct links *n, struct link *l)
     l->again = !first;
     /* The time of a link that could not be made is over (R3h). */
     if (l->failed) l->dial_at = PCCL_NEVER;
-}
-
-static bool is_near(const struct links *n, const struct link *l)
-{
-    return n->driver.share && l->host == n->host;
 }
 
 static uint32_t width(const struct links *n, const struct link *l)
@@ -268,6 +271,10 @@ static void verify(struct links *n, struct link *l)
     for (uint32_t i = 0; i < n->conn_end; i++) {
         struct conn *c = n->conns[i];
         if (!c || c->link != l || c->state != CONN_OPEN) continue;
+        if (conn_has_no_path(c)) {
+            c->alive = l->attempt; /* rule R7b */
+            continue;
+        }
         c->ping = true;
         conn_dirty(n, i);
     }
@@ -326,6 +333,7 @@ void links_want(struct links *n, const struct wire_member *m,
     l->attempt++;
     begin_dialing(n, l);
     verify(n, l);
+    link_settle(n, l);
     link_need(n, l);
 }
 

@@ -45,13 +45,15 @@ void links_excuse(struct links *n, const uint64_t *ids, uint32_t count)
     }
 }
 
-/* A ping is sent each tenth of the deadline: three are missing. */
+/* A ping is sent each tenth of the deadline: three are missing. Through memory
+ * none is sent (rule R7b). */
 uint32_t links_quiet(const struct links *n, uint64_t *pairs, uint32_t most)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < n->conn_end && count + 2 <= most; i++) {
         const struct conn *c = n->conns[i];
-        if (!c || c->state != CONN_OPEN || c->to == 0) continue;
+        if (!c || c->state != CONN_OPEN || c->to == 0 || conn_has_no_path(c))
+            continue;
         pccl_ns silent = n->now - c->last_recv;
         if (silent < PCCL_TIME_TO_MISS(n->deadline)) continue;
         pairs[count++] = c->to;

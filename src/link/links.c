@@ -254,14 +254,6 @@ static void check_silence(struct links *n, const struct conn *c)
     conn_close(n, c->number);
 }
 
-/* Rule R7b. */
-static void hear_channel(const struct links *n, struct conn *c)
-{
-    uint64_t heard = c->channel ? channel_heard(c->channel) : 0;
-    if (heard != c->heard) c->last_recv = n->now;
-    c->heard = heard;
-}
-
 static void tick_links(struct links *n)
 {
     for (size_t i = 0; i < ARRAY_COUNT(n->table); i++)
@@ -277,8 +269,7 @@ void links_tick(struct links *n, pccl_ns now)
     pool_age(&n->pool, now);
     for (uint32_t i = 0; i < n->conn_end; i++) {
         struct conn *c = n->conns[i];
-        if (!c || c->state == CONN_FREE) continue;
-        hear_channel(n, c);
+        if (!c || c->state == CONN_FREE || conn_has_no_path(c)) continue;
         if (c->state == CONN_OPEN &&
             (now - c->last_sent >= PCCL_TIME_TO_PING(n->deadline) ||
              PCCL_BUGGIFY(ping_early))) {

@@ -156,6 +156,11 @@ static void on_wake(void *comm)
     write_trace(c);
 }
 
+static void on_handled(void *comm)
+{
+    progress_handled(comm);
+}
+
 static void loop_release(void *comm)
 {
     pcclComm_t *c = comm;
@@ -385,6 +390,7 @@ static bool start_loop(pcclComm_t *c)
     l->user = c;
     l->tick = on_tick;
     l->woken = on_wake;
+    l->handled = on_handled;
     l->release = loop_release;
     l->acquire = loop_acquire;
     io_loop_pace(l, pace(c));

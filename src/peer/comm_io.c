@@ -356,7 +356,7 @@ static void on_conn_event(void *comm, struct io_watch *w)
         (struct comm_socket *)(void *)((char *)w -
                                        offsetof(struct comm_socket, watch));
     s->event_pending = true;
-    progress_changed(c);
+    c->progress.event_pending = true;
 }
 
 /* -------------------------------------------------------------- listening */
@@ -396,7 +396,7 @@ static void on_listener_event(void *comm, struct io_watch *w)
             fork_guard_close(fd);
         }
     }
-    progress_changed(c);
+    c->progress.event_pending = true;
 }
 
 bool comm_io_start_watchers(pcclComm_t *c)

@@ -140,6 +140,14 @@ void progress_woken(pcclComm_t *c)
     apply(c, PROGRESS_ON_CHANGE);
 }
 
+void progress_handled(pcclComm_t *c)
+{
+    struct progress *p = &c->progress;
+    if (!p->event_pending || c->background.stopping) return;
+    p->event_pending = false;
+    apply(c, PROGRESS_ON_CHANGE);
+}
+
 /* ------------------------------------------------- calls that do not wait */
 
 void progress_changed(pcclComm_t *c)

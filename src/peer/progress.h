@@ -26,6 +26,7 @@ struct progress {
     int owner_fd;        /* eventfd: ends the sleep of the blocking owner */
     bool owner_rung;     /* ... and was written since it fell asleep */
     bool wake_pending;   /* the background thread is to look at channels */
+    bool event_pending;  /* it has found events of connections */
     uint32_t calls;      /* that started or tested an operation, so far */
     uint32_t calls_seen; /* by the last poll tick */
     bool launching;      /* the call has started an operation */
@@ -52,6 +53,8 @@ void progress_close(pcclComm_t *c); /* also if it was not opened */
 bool progress_start(pcclComm_t *c); /* the loop is there */
 /* The doorbell of the background thread has rung. */
 void progress_woken(pcclComm_t *c);
+/* The events of one wait are known: one pass moves what all of them have. */
+void progress_handled(pcclComm_t *c);
 
 /* --- calls that do not wait; progress.c --- */
 /* The session, or a connection, has work: bytes that can leave now are sent,

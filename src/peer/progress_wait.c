@@ -63,14 +63,18 @@ static enum look look_for_goal(pcclComm_t *c, struct poll_loop *loop)
     return LOOK_MOVED;
 }
 
-/* Polls until the goal is reached, or nothing has moved for long. */
+/* Polls until the goal is reached, or nothing has moved for long. Links are
+ * made by the background thread: a poll takes it a processor ("all-to-all of
+ * many ranks"). */
 static void poll_for(pcclComm_t *c, struct goal *goal)
 {
     struct poll_loop loop = {.policy = &progress_policy(c)->operation,
                              .look = look_for_goal,
                              .user = goal,
                              .until = goal->until};
-    while (progress_poll(c, &loop) == LOOK_IDLE && comm_io_move(c) &&
+    bool polls = !goal->op || !op_lacks_link(goal->op);
+    if (!polls) (void)look_for_goal(c, &loop);
+    while (polls && progress_poll(c, &loop) == LOOK_IDLE && comm_io_move(c) &&
            comm_now() < goal->until)
         continue;
     comm_master_flush(c);

@@ -32,6 +32,13 @@ void op_look(const struct op *op, struct op_look *look)
     }
 }
 
+bool op_lacks_link(const struct op *op)
+{
+    for (uint32_t i = 0; i < op->ep_count; i++)
+        if (op->eps[i].link->open == 0) return true;
+    return false;
+}
+
 /* The endpoint whose frame came last. */
 static const struct fast_endpoint *fast_latest(const struct fast_path *q)
 {

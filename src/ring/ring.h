@@ -219,6 +219,8 @@ struct op_look {
     struct plan_reason reason; /* of the algorithm */
 };
 void op_look(const struct op *op, struct op_look *look);
+/* A link to one of its partners is not open. */
+bool op_lacks_link(const struct op *op);
 /* The fast operation of this request has just ended; `partner` came last. */
 void fast_look(const struct engine *e, const struct op_request *r,
                struct op_look *look);

@@ -153,6 +153,15 @@ static uint32_t steady(struct sim *s, struct sim_proc **all)
     return count;
 }
 
+/* Between processes that share memory there is no path that fails on its own
+ * (rule R7b). */
+static enum sim_single possible(const struct sim *s, enum sim_single kind)
+{
+    bool path = kind >= SINGLE_PAIR && kind <= SINGLE_LONELY;
+    if (s->options.share == 0 || !path) return kind;
+    return kind % 2 == 0 ? SINGLE_PROCESS : SINGLE_HOST;
+}
+
 void lasting_turn(struct sim *s)
 {
     struct sim_proc *all[SIM_PROCS_MAX];
@@ -165,6 +174,7 @@ void lasting_turn(struct sim *s)
     if (count < 2) return;
     enum sim_single kind = s->options.single;
     if (!first) kind = (enum sim_single)(1 + sim_pick(s, SINGLE_COUNT - 1));
+    kind = possible(s, kind);
     s->lasted++;
     sim_coverage.last_again += !first;
     sim_coverage.last_many += count > 8;

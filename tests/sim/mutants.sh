@@ -729,7 +729,10 @@ blocks go down before the parent's have all come (D26)|ring/alltoallv_tree.c|s/s
 the table is not turned (D26)|ring/alltoallv_tree.c|s/if (plan_is_root(p)) turn(op);//
 blocks of a tree in the order of the ring (D26)|ring/alltoallv_tree.c|s/recv_displs\[plan_at(p, i)\]/recv_displs[i]/
 an all-to-all over a tree is not confirmed (D26)|ring/alltoallv_tree.c|s/\.awaits_all = true,/.awaits_all = true, .defers = true,/
-what the fast path takes of a channel does not count (R7b)|link/links.c|s/hear_channel(n, c);//
+silence through memory ends a link (R7b)|link/links.c|s/ || conn_has_no_path(c)) continue;/) continue;/
+a proposal asks what is in memory for a sign of life (R7b)|link/link.c|s/if (conn_has_no_path(c)) {/if (false) {/
+a silent member of the host is reported by others (R7b)|link/link_patience.c|s/ || conn_has_no_path(c))/)/
+a link within the host has the time of one to another (R3k)|link/link.c|s/more ? PCCL_TIME_TO_DETECT/false ? PCCL_TIME_TO_DETECT/
 a sum beyond the credit is not announced (D17)|ring/small_tree.c|s/if (!plan_is_root(p)) op_announce(.*//
 links of the tree although a pair is bad (D17)|master/link_shape.c|s/ \&\& !has_bad_pair(m, g, count, false)//
 links of the grid although a pair is bad (D20)|master/link_shape.c|s/ \&\& !has_bad_pair(m, g, count, true)//

@@ -357,16 +357,19 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     struct net_pipe *pipe = &st->pipe[!side];
     struct engine *e = p->session->engine;
     bool empty = true;
-    if (!sim_passes(s, st->uid[!side], p->uid)) return false;
-    if (pipe->holed && pipe->before == 0) return false;
+    bool memory = e->links.conns[conn]->channel; /* no path (rule R7b) */
+    bool passes = sim_passes(s, st->uid[!side], p->uid) &&
+                  (!pipe->holed || pipe->before > 0);
+    if (!memory && !passes) return false;
     if (p->program.stage != STAGE_LAUNCH) engine_wait_begins(e);
-    if (e->links.conns[conn]->channel) {
+    if (memory) {
         if (memory_read(s, p, conn, &empty)) return true;
         if (memory_broken(s, p, conn)) return conn_lost(p, conn);
     }
-    if (pipe->open_at > s->now) return false;
-    if (pipe->count == 0) {
+    if (passes && pipe->open_at > s->now) return false;
+    if (!passes || pipe->count == 0) {
         if (empty) engine_rx_dry(e, conn);
+        if (!passes) return false;
         if (!pipe->ended || !empty || p->conns[conn].stream < 0) return false;
         return conn_lost(p, conn);
     }
@@ -422,9 +425,7 @@ static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
         engine_tx(e, conn, want);
         return true;
     }
-    if (pipe->ended) {
-        return conn_lost(p, conn);
-    }
+    if (pipe->ended) return conn_lost(p, conn);
     size_t head = want < parts[0].size ? want : parts[0].size;
     bool idle = pipe->count == 0;
     size_t done = net_write(pipe, parts[0].from, head);
