@@ -29,7 +29,7 @@ enum {
 enum {
     REDUCE_MANY = 9,          /* members whose sums always go to the root */
     REDUCE_SHARED = 3 * 1024, /* bytes of all but one that go to all */
-    REDUCE_ROOM = 448 * 1024, /* ... with a processor for each, */
+    REDUCE_ROOM = 960 * 1024, /* ... with a processor for each, */
     REDUCE_TREE = 64 * 1024, /* ... or bytes of one, above which no tree adds */
 };
 

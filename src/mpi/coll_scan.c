@@ -13,8 +13,9 @@
 #include <string.h>
 
 /* Bytes of the vectors of all members, from which on a slice each costs less
- * than all vectors for everybody (tests/bench/NOTES.md: scan). */
-enum { SLICED_MIN = 256 * 1024 };
+ * than all vectors for everybody, and with a processor for each (tests/bench/
+ * NOTES.md: scan; posts). */
+enum { SLICED_MIN = 256 * 1024, SLICED_MIN_ROOM = 128 * 1024 };
 
 /* Of those that go to one member, where processors are shared: bytes of all
  * vectors that are still gathered by all, and of one vector for each member,
@@ -36,8 +37,8 @@ static bool is_star(const struct coll *coll)
 static bool is_sliced(const struct coll *coll)
 {
     MPI_Count all = coll->recvtype->size * coll->members->size;
-    return all > 0 && coll->members->size > 1 &&
-           coll->recvcount >= SLICED_MIN / all;
+    MPI_Count least = coll->members->roomy ? SLICED_MIN_ROOM : SLICED_MIN;
+    return all > 0 && coll->members->size > 1 && coll->recvcount >= least / all;
 }
 
 /* In a star the first member's slice is everything. */

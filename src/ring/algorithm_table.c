@@ -25,7 +25,7 @@ static const struct choice choices[] = {
     {.colls = REDUCES,
      .where = WHERE_ROOM,
      .bytes_max = K(64),
-     .total_max = K(448),
+     .total_max = K(960),
      .algorithm = &allreduce_flat,
      .why = "one post deep, or two where each adds up a part",
      .measured = "posts"},
@@ -241,7 +241,7 @@ static const struct choice choices[] = {
 
     {.colls = BIT(COLL_ALLGATHER),
      .where = WHERE_ROOM,
-     .total_max = K(256),
+     .total_max = K(64),
      .algorithm = &allgather_linear,
      .why = "one post deep",
      .measured = "posts"},
