@@ -44,6 +44,11 @@ struct driver {
     bool (*cma_read)(void *user, uint32_t conn,
                      const struct wire_member *member, uint64_t address,
                      void *to, size_t size);
+    /* Rule D27; both or none. The member's memory can be read so; the system
+     * reads these bytes of this process for others. */
+    bool (*cma_works)(void *user, uint32_t conn,
+                      const struct wire_member *member);
+    bool (*cma_lends)(void *user, const void *bytes, size_t size);
     /* Both or none; where a transfer of that many bytes may come either way,
      * whether CMA is the faster one. `alone`: no other one is expected from
      * this member. Then */

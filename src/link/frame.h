@@ -74,7 +74,8 @@ enum frame_flag {
     FLAG_SHARE = 16,
     FLAG_LAST = 32,       /* PROBE: the end of it */
     FLAG_GUEST = 32,      /* HELLO: of a guest, or to one (rule S10) */
-    FLAG_CMA = 16,        /* EXPECT: the sender's memory can be read */
+    FLAG_CMA = 16,        /* EXPECT, answer of REGION: the memory of who gets
+                             it can be read */
     FLAG_DEAF = 16,       /* PING: the sender hears nothing (rule R7a) */
     FLAG_FULL = 64,       /* DATA: the connection had no rest before this one */
     FLAG_LISTEN = 1,      /* RELAY: for a dial of the other end */

@@ -213,6 +213,12 @@ void link_drop_unexpected(struct links *n, struct link *l);
 void region_offer(struct links *n);
 /* The region of the other end of a link; NULL: it has none, or is gone. */
 const uint8_t *region_of(const struct links *n, const struct link *l);
+/* The connection that has mapped it; or NULL. */
+struct conn *region_conn(const struct links *n, const struct link *l);
+/* Rule D27: copies from the memory of the other end. False: it cannot be read,
+ * and this end tells it so. */
+bool region_pull(struct links *n, struct conn *c, uint64_t from, void *to,
+                 size_t size);
 
 /* Rule N2: a dial has opened the link. */
 void way_found(struct links *n, const struct conn *c);

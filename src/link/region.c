@@ -1,5 +1,5 @@
 /* region.c - members of one host send each other the place of their regions:
- * memory for single copies, which the others map. See link.h; rule L7. */
+ * memory for single copies, which the others map. See link.h; rules L7, D27. */
 #include "link.h"
 
 static bool is_channel_of_host(const struct links *n, const struct conn *c)
@@ -30,13 +30,21 @@ void region_offer(struct links *n)
     }
 }
 
+/* Rule D27b. */
+static bool can_pull(const struct links *n, const struct conn *c)
+{
+    const struct driver *d = &n->driver;
+    return d->cma_works && c->link->known && !c->region.unread &&
+           d->cma_works(d->user, c->number, &c->link->member);
+}
+
 /* The next REGION of a connection; false: nothing to send. */
 bool region_next_frame(struct links *n, struct conn *c, struct frame *f)
 {
     if (!c->region.offers && !c->region.answers) return false;
     *f = (struct frame){.type = FRAME_REGION};
     if (c->region.answers) {
-        f->flags = FLAG_ANSWER;
+        f->flags = FLAG_ANSWER | (can_pull(n, c) ? FLAG_CMA : 0);
         c->region.answers = false;
         return true;
     }
@@ -67,6 +75,7 @@ bool region_accept(void *user, struct conn *c)
     if (!c->channel || f->size > 0) return false;
     if (f->flags & FLAG_ANSWER) {
         c->region.taken = n->region != NULL;
+        c->region.pulls = c->region.taken && (f->flags & FLAG_CMA);
         return true;
     }
     if (!c->region.memory && !attach(n, c))
@@ -78,12 +87,30 @@ bool region_accept(void *user, struct conn *c)
     return true;
 }
 
-const uint8_t *region_of(const struct links *n, const struct link *l)
+struct conn *region_conn(const struct links *n, const struct link *l)
 {
     for (uint32_t i = 0; i < n->conn_end; i++) {
-        const struct conn *c = n->conns[i];
+        struct conn *c = n->conns[i];
         if (c && c->state == CONN_OPEN && c->link == l && c->region.memory)
-            return c->region.memory;
+            return c;
     }
     return NULL;
+}
+
+const uint8_t *region_of(const struct links *n, const struct link *l)
+{
+    const struct conn *c = region_conn(n, l);
+    return c ? c->region.memory : NULL;
+}
+
+bool region_pull(struct links *n, struct conn *c, uint64_t from, void *to,
+                 size_t size)
+{
+    const struct driver *d = &n->driver;
+    if (c->link->known && d->cma_read &&
+        d->cma_read(d->user, c->number, &c->link->member, from, to, size))
+        return true;
+    c->region.unread = c->region.answers = true;
+    conn_dirty(n, c->number);
+    return false;
 }

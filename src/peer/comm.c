@@ -334,6 +334,8 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
         config.driver.region_attach = comm_shm_region_attach;
         config.driver.fill = comm_shm_fill;
         config.driver.cma_read = comm_shm_cma_read;
+        config.driver.cma_works = comm_shm_cma_works;
+        config.driver.cma_lends = comm_shm_cma_lends;
         config.driver.cma_prefers = comm_shm_cma_prefers;
         config.driver.cma_compared = comm_shm_cma_compared;
     }

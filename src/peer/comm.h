@@ -404,6 +404,9 @@ void comm_shm_fill(void *comm, uint32_t number, void *to, const void *from,
 bool comm_shm_cma_read(void *comm, uint32_t number,
                        const struct wire_member *member, uint64_t address,
                        void *to, size_t size);
+bool comm_shm_cma_works(void *comm, uint32_t number,
+                        const struct wire_member *member);
+bool comm_shm_cma_lends(void *comm, const void *bytes, size_t size);
 bool comm_shm_cma_prefers(void *comm, uint32_t number, size_t size, bool alone);
 void comm_shm_cma_compared(void *comm, uint32_t number, size_t size);
 /* Callbacks of the session, rule L1. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 enum {
     PIECE = 64 * 1024, /* copied before the other end sees any of it */
@@ -322,6 +323,32 @@ bool comm_shm_receive(pcclComm_t *c, uint32_t number)
         return true;
     }
     return moved;
+}
+
+/* Whether the process may be read is decided before the address, where nothing
+ * is. */
+bool comm_shm_cma_works(void *comm, uint32_t number,
+                        const struct wire_member *member)
+{
+    pcclComm_t *c = comm;
+    struct comm_socket *s = &c->io.sockets[number];
+    char byte;
+    struct iovec here = {&byte, 1}, there = {NULL, 1};
+    if (!comm_shm_receives(c, number)) return false;
+    if (!s->own_process && !shared_memory_is_own(member->pid)) return false;
+    s->own_process = true;
+    return process_vm_readv((pid_t)member->pid, &here, 1, &there, 1, 0) < 0 &&
+           errno == EFAULT;
+}
+
+/* It refuses memory of devices, which this process can read itself. */
+bool comm_shm_cma_lends(void *comm, const void *bytes, size_t size)
+{
+    char *first = (char *)(uintptr_t)bytes, ends[2];
+    struct iovec here[2] = {{ends, 1}, {ends + 1, 1}};
+    struct iovec there[2] = {{first, 1}, {first + size - 1, 1}};
+    (void)comm;
+    return process_vm_readv(getpid(), here, 2, there, 2, 0) == 2;
 }
 
 /* Rule P2P-9: cross-memory attach. The kernel copies, once. If the socket has

@@ -90,6 +90,7 @@ struct algorithm {
     /* Single copy (rule D16). Returns whether this transfer can go through the
      * region; puts its data into the region and marks f; takes data from the
      * region of another member (true: the transfer counts). */
+    bool pulls; /* ... which has but their place (rule D27) */
     bool (*may_put)(const struct op *op, const struct conn *c,
                     const struct plan_xfer *x);
     void (*put)(struct engine *e, struct op *op, const struct endpoint *ep,

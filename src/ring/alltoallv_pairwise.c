@@ -3,6 +3,7 @@
  * between them covers them (rule D2c). Pure. */
 #include "algorithm.h"
 #include "geometry.h"
+#include "pull.h"
 
 static uint32_t sends(const struct plan *p, uint32_t to)
 {
@@ -37,4 +38,10 @@ const struct algorithm alltoallv_pairwise = {
     .recvs = recvs,
     .send = send,
     .recv = recv,
+    .begin = pull_begin,
+    .end = pull_end,
+    .pulls = true,
+    .may_put = pull_may_put,
+    .put = pull_put,
+    .take_put = pull_take,
 };

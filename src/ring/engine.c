@@ -1,6 +1,7 @@
 /* engine.c - the life of a data plane, and its views. See engine.h. */
 #include "exchange.h"
 #include "op.h"
+#include "pull.h"
 
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@ bool engine_init(struct engine *e, const struct driver *driver,
     e->exchange_least = EXCHANGE_LEAST;
     e->sums_least = SUMS_LEAST;
     e->sums_looks = SUMS_LOOKS;
+    e->pull_least = PULL_LEAST;
     e->single_copy_world = PLAN_SINGLE_COPY_WORLD_MAX;
     op_use_links(e);
     e->tags = calloc(TAGS_MAX, sizeof *e->tags);

@@ -171,6 +171,7 @@ struct engine {
     size_t exchange_least;      /* EXCHANGE_LEAST */
     size_t sums_least;          /* SUMS_LEAST */
     uint32_t sums_looks;        /* SUMS_LOOKS */
+    size_t pull_least;          /* PULL_LEAST */
     uint32_t piece;             /* as in a plan; the same on all members */
     const char *forced[COLL_COUNT]; /* algorithms of PCCL_ALGORITHM, or NULL */
 

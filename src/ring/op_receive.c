@@ -96,7 +96,7 @@ void op_single_copy(struct engine *e, struct op *op, struct endpoint *ep,
     plan_recv(&op->plan, ep->rank, f->index, &x);
     if (!a->take_put(e, op, ep, f->index, &x)) return;
     op->rx_bytes += x.size;
-    op->mapped_bytes += x.size;
+    if (!a->pulls) op->mapped_bytes += x.size;
     ep->received++;
     op_check_endpoint(e, op, ep);
 }

@@ -53,11 +53,11 @@ static const struct single_copy_head *head_of(const uint8_t *region,
     return (const struct single_copy_head *)(const void *)region + slot;
 }
 
-static void sign(struct engine *e, const struct op *op, uint32_t slot)
+static void sign(struct engine *e, uint32_t slot, struct single_copy_name name)
 {
     struct single_copy_head *heads =
         (struct single_copy_head *)(void *)e->links.region;
-    single_copy_sign(heads + slot, name_of(op));
+    single_copy_sign(heads + slot, name);
 }
 
 uint32_t single_copy_take_slot(struct engine *e, struct op *op)
@@ -67,7 +67,7 @@ uint32_t single_copy_take_slot(struct engine *e, struct op *op)
     for (uint32_t slot = 0; slot < SINGLE_COPY_SLOTS; slot++) {
         if (e->single_copy.users[slot]) continue;
         e->single_copy.users[slot] = op;
-        sign(e, op, slot);
+        sign(e, slot, name_of(op));
         return slot + 1;
     }
     return 0;
@@ -77,6 +77,14 @@ void single_copy_give_slot(struct engine *e, const struct op *op, uint32_t slot)
 {
     if (slot > 0 && e->single_copy.users[slot - 1] == op)
         e->single_copy.users[slot - 1] = NULL;
+}
+
+void single_copy_end_slot(struct engine *e, const struct op *op, uint32_t slot)
+{
+    static const struct single_copy_name nobody = {.number = UINT64_MAX};
+    if (slot > 0 && e->single_copy.users[slot - 1] == op)
+        sign(e, slot - 1, nobody);
+    single_copy_give_slot(e, op, slot);
 }
 
 uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region)

@@ -87,6 +87,9 @@ const char *single_copy_unfit(const struct plan_request *r);
 uint32_t single_copy_take_slot(struct engine *e, struct op *op);
 void single_copy_give_slot(struct engine *e, const struct op *op,
                            uint32_t slot);
+/* The same, and nobody finds it from here on. This comes before any write to
+ * what the slot tells of. */
+void single_copy_end_slot(struct engine *e, const struct op *op, uint32_t slot);
 /* The slot of an operation in another member's region. SINGLE_COPY_SLOTS: it
  * has none there any more. */
 uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region);

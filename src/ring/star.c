@@ -9,6 +9,7 @@
 #include "algorithm.h"
 #include "geometry.h"
 #include "op.h"
+#include "pull.h"
 
 struct star_state {
     uint32_t missing; /* members whose block has not come in full */
@@ -134,4 +135,10 @@ const struct algorithm star_scatter = {
     .recvs = recvs,
     .send = send,
     .recv = recv,
+    .begin = pull_begin,
+    .end = pull_end,
+    .pulls = true,
+    .may_put = pull_may_put,
+    .put = pull_put,
+    .take_put = pull_take,
 };

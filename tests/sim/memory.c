@@ -118,6 +118,43 @@ void memory_exchanges(struct driver *out)
     out->exchange = exchange;
 }
 
+/* Rule D27: the process at the other end of a connection, if it lives. */
+static const struct sim_proc *other_end(const struct sim_proc *p, uint32_t conn)
+{
+    const struct sim *s = p->sim;
+    int stream = p->conns[conn].stream;
+    if (stream < 0) return NULL;
+    int32_t proc = s->streams[stream].end[!p->conns[conn].side].proc;
+    return proc >= 0 && (s->live >> proc & 1) ? &s->procs[proc] : NULL;
+}
+
+static bool may_read(void *user, uint32_t conn,
+                     const struct wire_member *member)
+{
+    const struct sim_proc *p = user;
+    (void)member;
+    return other_end(p, conn) && (p->uid + conn) % 8 > 0;
+}
+
+static bool may_be_read(void *user, const void *bytes, size_t size)
+{
+    const struct sim_proc *p = user;
+    (void)bytes;
+    return (p->uid + size) % 16 > 0;
+}
+
+static bool read_memory(void *user, uint32_t conn,
+                        const struct wire_member *member, uint64_t address,
+                        void *to, size_t size)
+{
+    const struct sim_proc *p = user;
+    (void)member;
+    if (!other_end(p, conn) || (p->uid + size) % 64 == 5) return false;
+    memcpy(to, (const void *)(uintptr_t)address, size);
+    sim_coverage.pulled++;
+    return true;
+}
+
 void memory_outputs(struct driver *out)
 {
     out->share = make;
@@ -125,6 +162,9 @@ void memory_outputs(struct driver *out)
     out->shared = settled;
     out->region_export = lend;
     out->region_attach = borrow;
+    out->cma_works = may_read;
+    out->cma_lends = may_be_read;
+    out->cma_read = read_memory;
 }
 
 bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
@@ -201,5 +241,6 @@ uint64_t sim_host(const struct sim *s)
 void memory_choose(const struct sim *s, struct sim_proc *p)
 {
     p->session->engine->sums_least = 0;
+    p->session->engine->pull_least = 1;
     if (s->seed % 4 > 1) p->session->engine->sums_looks = 2;
 }

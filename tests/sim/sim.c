@@ -296,11 +296,11 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
         }
     }
     witness_over(p, crash);
-    memory_free(p);
     program_free(p);
     if (crash) shared_killed(s, p);
     averages_end(p);
     session_free(p->session);
+    memory_free(p);
     shared_free(p);
     scarce_free(p->session);
     free(p->rx.bytes);

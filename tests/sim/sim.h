@@ -54,8 +54,8 @@ enum {
     X(pool) \
     X(interleaved) X(interleaved_lost) X(forced) \
     X(sites) X(sites_lost) X(sites_confirmed) \
-    X(lent) X(lent_lost) X(lent_queued) X(spread_turns) X(spread_lost) \
-    X(scatter_turns) \
+    X(lent) X(lent_lost) X(lent_queued) X(pulled) \
+    X(spread_turns) X(spread_lost) X(scatter_turns) \
     X(through_root) X(tree) X(tree_lost) X(tree_confirmed) \
     X(grid) X(grid_lost) X(grid_confirmed) X(grid_direct_lost) \
     X(grid_scatter_lost) X(deferred) X(confirmed) X(scoped) X(scoped_lost) \

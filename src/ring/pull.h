@@ -1,0 +1,27 @@
+/* pull.h - large blocks that their receivers copy out of the memory of the
+ * sender: rule D27 of master/PROTOCOL.md. Pure. */
+#ifndef PCCL_PULL_H
+#define PCCL_PULL_H
+
+#include "single_copy.h"
+
+struct endpoint;
+struct plan_xfer;
+
+enum {
+    /* Bytes of a transfer from which on a pull is faster than a queue, where
+     * each member has a processor (tests/bench/NOTES.md: pulls). */
+    PULL_LEAST = 128 * 1024,
+};
+
+/* Hooks of an algorithm whose members send each other blocks, and confirm. */
+bool pull_begin(struct engine *e, struct op *op);
+void pull_end(struct engine *e, struct op *op);
+bool pull_may_put(const struct op *op, const struct conn *c,
+                  const struct plan_xfer *x);
+void pull_put(struct engine *e, struct op *op, const struct endpoint *ep,
+              uint32_t k, const struct plan_xfer *x, struct frame *f);
+bool pull_take(struct engine *e, struct op *op, struct endpoint *ep, uint32_t k,
+               const struct plan_xfer *x);
+
+#endif
