@@ -10,10 +10,13 @@
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { RANKS = 4, BLOCK = 700 * 1000, ROUNDS = 24, ROOT = 1 };
@@ -40,6 +43,28 @@ process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to_count,
     }
     return syscall(SYS_process_vm_readv, (long)pid, to, to_count, from,
                    from_count, flags);
+}
+
+/* Children of this process may read each other's memory. */
+static bool may_read(void)
+{
+    int status = 1;
+    char byte;
+    pid_t other = fork();
+    if (other == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) (void)pause();
+    }
+    pid_t reader = fork();
+    if (reader == 0) {
+        struct iovec here = {&byte, 1}, there = {NULL, 1};
+        ssize_t n = process_vm_readv(other, &here, 1, &there, 1, 0);
+        _exit(n < 0 && errno == EFAULT ? 0 : 1);
+    }
+    if (reader > 0) (void)waitpid(reader, &status, 0);
+    if (other > 0) (void)kill(other, SIGKILL);
+    if (other > 0) (void)waitpid(other, NULL, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static char byte_of(int from, int to, int round)
@@ -118,6 +143,7 @@ static void play(struct seat *seat)
 static void run(struct cluster *c, const char *how)
 {
     int ranks[RANKS];
+    if (!may_read()) skip(); /* Yama, a sandbox */
     cluster_start(c, "20");
     for (int i = 0; i < RANKS; i++) ranks[i] = cluster_add(c, play, how);
     for (int i = 0; i < RANKS; i++) {
