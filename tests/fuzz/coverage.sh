@@ -60,7 +60,7 @@ master/coverage.c master/coverage_call.c master/coverage_order.c
 master/master_open.c master/offers.c master/step_samples.c master/switchboard.c master/master_conn.c
 link/link_patience.c ring/backup.c ring/blocked_tags.c ring/engine.c
 ring/engine_io.c ring/exchange.c ring/op.c ring/op_queue.c ring/op_waits.c
-ring/single_copy.c ring/spread_single_copy.c master/optimize.c master/sites.c
+ring/pull.c ring/single_copy.c ring/spread_single_copy.c master/optimize.c master/sites.c
 master/votes.c base/decimal.c base/memory_supply.c base/port_range.c
 base/secure_text.c link/shared_memory.c base/env.c mpi/slurm_task.c
 launch/option_elect.c

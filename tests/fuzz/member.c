@@ -120,6 +120,21 @@ static bool cma_read(void *user, uint32_t conn,
     return true;
 }
 
+static bool cma_works(void *user, uint32_t conn,
+                      const struct wire_member *member)
+{
+    (void)user;
+    (void)member;
+    return conn % 4 != 3;
+}
+
+static bool cma_lends(void *user, const void *bytes, size_t size)
+{
+    (void)user;
+    (void)bytes;
+    return size % 8 != 7;
+}
+
 static bool cma_prefers(void *user, uint32_t conn, size_t size, bool alone)
 {
     (void)user;
@@ -472,6 +487,8 @@ static void open_session(struct member *u, const struct tape_record *config)
                    .region_export = region_export,
                    .region_attach = region_attach,
                    .cma_read = cma_read,
+                   .cma_works = cma_works,
+                   .cma_lends = cma_lends,
                    .cma_prefers = cma_prefers,
                    .cma_compared = cma_compared,
                    .round_trip = round_trip},
@@ -489,6 +506,7 @@ static void open_session(struct member *u, const struct tape_record *config)
     assert(session_init(u->s, &c));
     u->s->waits.reports = true;
     u->s->engine->sums_least = 0; /* rule D9f */
+    u->s->engine->pull_least = 1; /* rule D27 */
     u->s->engine->sums_looks = 2;
     u->links = u->s->links;
     u->s->now = u->links->now = u->now;
