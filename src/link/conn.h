@@ -72,7 +72,7 @@ struct conn_region {
     bool offers, answers;  /* REGION is to be sent */
     bool taken;            /* the other end has mapped this end's region */
     bool pulls;            /* ... and can read this process's memory (D27) */
-    bool unread;           /* a pull from the other end has failed */
+    bool unreadable;       /* a pull from the other end has failed */
     const uint8_t *memory; /* the other end's, mapped here; or NULL */
     uint8_t *post; /* BOARD_POST_MAX bytes of its board (L11), likewise */
 };

@@ -29,7 +29,8 @@ struct driver {
     /* learns whether the other end took what share() made. */
     void (*shared)(void *user, uint32_t conn, bool taken);
     /* Rule L7; both or none. Returns this member's region, makes it at the
-     * first call, and describes how others find it; or NULL. */
+     * first call, and describes how others find it; or NULL. It stays until the
+     * engine is gone. */
     uint8_t *(*region_export)(void *user, struct channel_offer *offer);
     /* Returns the region of the other end of a connection: REGION_SIZE bytes to
      * read until the connection is closed; or NULL. */

@@ -34,7 +34,7 @@ void region_offer(struct links *n)
 static bool can_pull(const struct links *n, const struct conn *c)
 {
     const struct driver *d = &n->driver;
-    return d->cma_works && c->link->known && !c->region.unread &&
+    return d->cma_works && c->link->known && !c->region.unreadable &&
            d->cma_works(d->user, c->number, &c->link->member);
 }
 
@@ -110,7 +110,7 @@ bool region_pull(struct links *n, struct conn *c, uint64_t from, void *to,
     if (c->link->known && d->cma_read &&
         d->cma_read(d->user, c->number, &c->link->member, from, to, size))
         return true;
-    c->region.unread = c->region.answers = true;
+    c->region.unreadable = c->region.answers = true;
     conn_dirty(n, c->number);
     return false;
 }

@@ -325,19 +325,26 @@ bool comm_shm_receive(pcclComm_t *c, uint32_t number)
     return moved;
 }
 
+/* A member of this host and this user. Its number comes from the other end,
+ * through the master. */
+static bool is_own_process(const pcclComm_t *c, uint32_t number,
+                           const struct wire_member *member)
+{
+    struct comm_socket *s = &c->io.sockets[number];
+    if (!comm_shm_receives(c, number)) return false;
+    if (!s->own_process) s->own_process = shared_memory_is_own(member->pid);
+    return s->own_process;
+}
+
 /* Whether the process may be read is decided before the address, where nothing
  * is. */
 bool comm_shm_cma_works(void *comm, uint32_t number,
                         const struct wire_member *member)
 {
-    pcclComm_t *c = comm;
-    struct comm_socket *s = &c->io.sockets[number];
     char byte;
     struct iovec here = {&byte, 1}, there = {NULL, 1};
-    if (!comm_shm_receives(c, number)) return false;
-    if (!s->own_process && !shared_memory_is_own(member->pid)) return false;
-    s->own_process = true;
-    return process_vm_readv((pid_t)member->pid, &here, 1, &there, 1, 0) < 0 &&
+    return is_own_process(comm, number, member) &&
+           process_vm_readv((pid_t)member->pid, &here, 1, &there, 1, 0) < 0 &&
            errno == EFAULT;
 }
 
@@ -359,10 +366,7 @@ bool comm_shm_cma_read(void *comm, uint32_t number,
 {
     pcclComm_t *c = comm;
     struct comm_socket *s = &c->io.sockets[number];
-    if (!comm_shm_receives(c, number)) return false;
-    /* The number comes from the other end, through the master. */
-    if (!s->own_process && !shared_memory_is_own(member->pid)) return false;
-    s->own_process = true;
+    if (!is_own_process(c, number, member)) return false;
     for (size_t done = 0; done < size;) {
         struct iovec here = {(char *)to + done, size - done};
         struct iovec there = {(void *)(uintptr_t)(address + done), size - done};

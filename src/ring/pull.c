@@ -9,13 +9,10 @@ struct pull_state {
 };
 
 /* In a slot: where the block for each rank begins. */
-static uint64_t *places(uint8_t *region, uint32_t slot)
-{
-    return (uint64_t *)(void *)(region + single_copy_slot_offset(slot));
-}
-static_assert(PLAN_SINGLE_COPY_WORLD_MAX * sizeof(uint64_t) <=
-                  SINGLE_COPY_BUFFER,
-              "a slot has a place for each member");
+struct places {
+    _Atomic uint64_t of[PLAN_SINGLE_COPY_WORLD_MAX];
+};
+static_assert(sizeof(struct places) <= SINGLE_COPY_BUFFER, "it fits");
 
 static const uint8_t *block_for(const struct op *op, uint32_t rank)
 {
@@ -47,30 +44,33 @@ bool pull_begin(struct engine *e, struct op *op)
     return true;
 }
 
-/* Rule D27c. */
 void pull_end(struct engine *e, struct op *op)
 {
     const struct pull_state *s = op->state;
-    if (s->slot > 0) single_copy_end_slot(e, op, s->slot);
+    single_copy_give_slot(e, op, s->slot);
 }
 
 bool pull_may_put(const struct op *op, const struct conn *c,
                   const struct plan_xfer *x)
 {
     const struct pull_state *s = op->state;
-    return s->slot > 0 && c->region.pulls && x->size > 0 && x->size >= s->least;
+    return s->slot > 0 && c->region.pulls && x->size >= s->least;
 }
 
 void pull_put(struct engine *e, struct op *op, const struct endpoint *ep,
               uint32_t k, const struct plan_xfer *x, struct frame *f)
 {
     const struct pull_state *s = op->state;
-    uint64_t *place = places(e->links.region, s->slot - 1) + ep->rank;
-    uint64_t block = (uint64_t)(uintptr_t)block_for(op, ep->rank);
+    struct places *p =
+        (struct places *)(void *)(e->links.region +
+                                  single_copy_slot_offset(s->slot - 1));
     (void)k, (void)x;
     f->flags |= FLAG_SINGLE_COPY;
     f->size = 0;
-    if (*place != block) *place = block; /* once: it may be read already */
+    /* The frame publishes it. */
+    atomic_store_explicit(&p->of[ep->rank],
+                          (uint64_t)(uintptr_t)block_for(op, ep->rank),
+                          memory_order_relaxed);
 }
 
 /* False: the sender has left the operation, and this end will soon learn why;
@@ -81,12 +81,16 @@ bool pull_take(struct engine *e, struct op *op, struct endpoint *ep, uint32_t k,
     const struct plan_request *p = &op->plan.r;
     struct conn *c = region_conn(&e->links, ep->link);
     (void)k;
-    if (!c) return false;
-    uint8_t *region = (uint8_t *)(uintptr_t)c->region.memory;
+    if (!c || p->world > PLAN_SINGLE_COPY_WORLD_MAX) return false;
+    const uint8_t *region = c->region.memory;
     uint32_t slot = single_copy_find_slot(op, region);
     if (slot == SINGLE_COPY_SLOTS) return false;
-    uint64_t from =
-        places(region, slot)[p->rank] + x->offset - p->recv_displs[ep->rank];
+    const struct places *there =
+        (const struct places *)(const void *)(region +
+                                              single_copy_slot_offset(slot));
+    uint64_t block =
+        atomic_load_explicit(&there->of[p->rank], memory_order_relaxed);
+    uint64_t from = block + x->offset - p->recv_displs[ep->rank];
     bool copied = region_pull(&e->links, c, from,
                               (uint8_t *)op->r.recvbuf + x->offset, x->size);
     if (!single_copy_is_valid(op, region, slot)) return false;

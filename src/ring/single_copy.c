@@ -8,6 +8,21 @@ static_assert(SINGLE_COPY_SLOTS * sizeof(struct single_copy_head) <=
                   SINGLE_COPY_HEAD / 2,
               "the heads lie before the slots");
 
+static void sign(struct engine *e, uint32_t slot, struct single_copy_name name)
+{
+    struct single_copy_head *heads =
+        (struct single_copy_head *)(void *)e->links.region;
+    single_copy_sign(heads + slot, name);
+}
+
+/* Nobody finds the slot from here on. */
+static void release(struct engine *e, uint32_t slot)
+{
+    static const struct single_copy_name nobody = {.number = UINT64_MAX};
+    if (e->single_copy.users[slot]) sign(e, slot, nobody);
+    e->single_copy.users[slot] = NULL;
+}
+
 void single_copy_install(struct engine *e)
 {
     struct links *n = &e->links;
@@ -20,8 +35,7 @@ void single_copy_install(struct engine *e)
     e->single_copy_on = region && here > 2;
     e->boards_on = region && here > 1;
     e->roomy = here <= host_processors(n->host);
-    for (uint32_t i = 0; i < SINGLE_COPY_SLOTS; i++)
-        e->single_copy.users[i] = NULL;
+    for (uint32_t i = 0; i < SINGLE_COPY_SLOTS; i++) release(e, i);
     if (e->boards_on) region_offer(n);
 }
 
@@ -53,13 +67,6 @@ static const struct single_copy_head *head_of(const uint8_t *region,
     return (const struct single_copy_head *)(const void *)region + slot;
 }
 
-static void sign(struct engine *e, uint32_t slot, struct single_copy_name name)
-{
-    struct single_copy_head *heads =
-        (struct single_copy_head *)(void *)e->links.region;
-    single_copy_sign(heads + slot, name);
-}
-
 uint32_t single_copy_take_slot(struct engine *e, struct op *op)
 {
     if (!e->links.region || PCCL_BUGGIFY(slot_taken)) return 0;
@@ -75,16 +82,7 @@ uint32_t single_copy_take_slot(struct engine *e, struct op *op)
 
 void single_copy_give_slot(struct engine *e, const struct op *op, uint32_t slot)
 {
-    if (slot > 0 && e->single_copy.users[slot - 1] == op)
-        e->single_copy.users[slot - 1] = NULL;
-}
-
-void single_copy_end_slot(struct engine *e, const struct op *op, uint32_t slot)
-{
-    static const struct single_copy_name nobody = {.number = UINT64_MAX};
-    if (slot > 0 && e->single_copy.users[slot - 1] == op)
-        sign(e, slot - 1, nobody);
-    single_copy_give_slot(e, op, slot);
+    if (slot > 0 && e->single_copy.users[slot - 1] == op) release(e, slot - 1);
 }
 
 uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region)

@@ -83,13 +83,10 @@ void single_copy_install(struct engine *e);
 const char *single_copy_unfit(const struct plan_request *r);
 
 /* Rule L8. Takes a slot of the own region: its number plus 1; 0: there is none.
- * Gives it back, if it is still this operation's. */
+ * Gives it back, if it is still this operation's: nobody finds it any more. */
 uint32_t single_copy_take_slot(struct engine *e, struct op *op);
 void single_copy_give_slot(struct engine *e, const struct op *op,
                            uint32_t slot);
-/* The same, and nobody finds it from here on. This comes before any write to
- * what the slot tells of. */
-void single_copy_end_slot(struct engine *e, const struct op *op, uint32_t slot);
 /* The slot of an operation in another member's region. SINGLE_COPY_SLOTS: it
  * has none there any more. */
 uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region);

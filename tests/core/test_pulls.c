@@ -188,6 +188,24 @@ static void test_what_the_sender_has_left_never_counts(void **state)
     assert_int_equal(ops[READER]->phase, PHASE_RUNNING);
 }
 
+/* ... because there is a new view, without the reader. */
+static void test_what_a_view_has_ended_never_counts(void **state)
+{
+    (void)state;
+    deaf[READER][SENDER] = true;
+    launch();
+    settle();
+    uint32_t before = pulls;
+    single_copy_install(engines[SENDER]);
+    op_free_run(engines[SENDER], ops[SENDER]);
+    memset(own[SENDER], 0xee, sizeof own[SENDER]);
+    deaf[READER][SENDER] = false;
+    mute[SENDER][READER] = true;
+    settle();
+    assert_int_equal(pulls, before);
+    assert_int_equal(ops[READER]->phase, PHASE_RUNNING);
+}
+
 /* Rule D27d. No REGION passes here: none of the connections shares memory. */
 static void test_a_failed_pull_breaks_the_link(void **state)
 {
@@ -197,7 +215,7 @@ static void test_a_failed_pull_breaks_the_link(void **state)
     launch();
     settle();
     assert_int_equal(faults, WORLD - 1);
-    assert_true(engines[READER]->links.conns[SENDER]->region.unread);
+    assert_true(engines[READER]->links.conns[SENDER]->region.unreadable);
     assert_int_equal(ops[READER]->phase, PHASE_RUNNING);
 }
 
@@ -209,6 +227,7 @@ int main(void)
         TEST(test_headers_only),
         TEST(test_what_cannot_be_pulled_is_sent),
         TEST(test_what_the_sender_has_left_never_counts),
+        TEST(test_what_a_view_has_ended_never_counts),
         TEST(test_a_failed_pull_breaks_the_link),
     };
     return cmocka_run_group_tests_name("core/pulls", tests, NULL, NULL);

@@ -45,11 +45,12 @@ static int setup_lend(void **state)
 
 static int teardown_lend(void **state)
 {
+    int failed = teardown(state);
     for (uint32_t i = 0; i < WORLD; i++) {
         members[i].host = 0;
         free(areas[i]);
     }
-    return teardown(state);
+    return failed;
 }
 
 static uint32_t value(uint32_t which, uint32_t i, uint32_t k)

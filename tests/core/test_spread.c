@@ -43,11 +43,12 @@ static int setup_regions(void **state)
 
 static int teardown_regions(void **state)
 {
+    int failed = teardown(state);
     for (uint32_t i = 0; i < WORLD; i++) {
         members[i].host = 0;
         free(areas[i]);
     }
-    return teardown(state);
+    return failed;
 }
 
 static uint8_t value(uint32_t i, uint32_t k)

@@ -729,10 +729,11 @@ blocks go down before the parent's have all come (D26)|ring/alltoallv_tree.c|s/s
 the table is not turned (D26)|ring/alltoallv_tree.c|s/if (plan_is_root(p)) turn(op);//
 blocks of a tree in the order of the ring (D26)|ring/alltoallv_tree.c|s/recv_displs\[plan_at(p, i)\]/recv_displs[i]/
 an all-to-all over a tree is not confirmed (D26)|ring/alltoallv_tree.c|s/\.awaits_all = true,/.awaits_all = true, .defers = true,/
-a sender keeps its name in the slot of a pull (D27c)|ring/pull.c|s/single_copy_end_slot(e, op, s->slot)/single_copy_give_slot(e, op, s->slot)/
-a failed pull is not told to the sender (D27d)|link/region.c|s/c->region.unread = c->region.answers = true;//
+a sender keeps its name in the slot of a pull (D27c)|ring/single_copy.c|s/ release(e, slot - 1);/ e->single_copy.users[slot - 1] = NULL;/
+a slot keeps its name in a new view (D27c)|ring/single_copy.c|s/ release(e, i);/ e->single_copy.users[i] = NULL;/
+a failed pull is not told to the sender (D27d)|link/region.c|s/c->region.unreadable = c->region.answers = true;//
 a failed pull breaks nothing (D27d)|ring/pull.c|s/if (!copied)$/if (false)/
-where a block for another one begins (D27a)|ring/pull.c|s/(region, slot)\[p->rank\]/(region, slot)[0]/
+where a block for another one begins (D27a)|ring/pull.c|s/there->of\[p->rank\]/there->of[0]/
 silence through memory ends a link (R7b)|link/links.c|s/ || conn_has_no_path(c)) continue;/) continue;/
 a proposal asks what is in memory for a sign of life (R7b)|link/link.c|s/if (conn_has_no_path(c)) {/if (false) {/
 a silent member of the host is reported by others (R7b)|link/link_patience.c|s/ || conn_has_no_path(c))/)/
