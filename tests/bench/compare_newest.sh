@@ -197,4 +197,4 @@ if [ "$measure" = yes ]; then
     done
     [ "$left" = 0 ] || echo "# $left parts are left: the time is over" >&2
 fi
-exec python3 "$source/compare_newest.py" "$data"
+python3 "$source/compare_newest.py" "$data"
