@@ -27,7 +27,7 @@ enum session_vote { VOTE_IDLE, VOTE_WAITING, VOTE_ANSWERED };
 
 enum session_sync { SYNC_IDLE, SYNC_ASKED, SYNC_OVER };
 
-enum { PENDING_ABORTS_MAX = 4096, BLOCKERS_MAX = 8 };
+enum { PENDING_ABORTS_MAX = 4096, BLOCKERS_MAX = 8, DISPUTES_KEPT = 16 };
 
 /* What this member tells the operator (session_waits.c, rules W). */
 struct session_waits {
@@ -60,8 +60,9 @@ struct session_waits {
 /* A verdict on an operation that this peer has not launched yet. */
 struct pending_abort {
     uint64_t scope, tag;
-    uint32_t loss;  /* number of the next loss at that time (rule P1) */
-    uint32_t epoch; /* of its INSTALL; 0: it is fresh */
+    uint32_t loss;    /* number of the next loss at that time (rule P1) */
+    uint32_t epoch;   /* of its INSTALL; 0: it is fresh */
+    uint32_t dispute; /* number of the text about it; 0: none */
     uint8_t verdict;
     bool fresh;     /* of the round under way: its INSTALL has not come */
     bool any_scope; /* it is for the next launch of the tag (rule V6e) */
@@ -148,9 +149,11 @@ struct session {
     struct pending_abort *pending_aborts; /* the oldest first */
     uint32_t pending_abort_room;
     uint32_t pending_abort_count;
-    /* The last operation whose members disagreed, and on what (rule F9). */
+    /* Rule F9: the operation of this round whose members disagree, and the
+     * number of the text about it; 0: none. The last texts, by number. */
     struct wire_op disputed;
-    char dispute[WIRE_TEXT_MAX + 1];
+    uint32_t dispute, disputes;
+    char dispute_texts[DISPUTES_KEPT][WIRE_TEXT_MAX + 1];
     uint64_t blockers[BLOCKERS_MAX][2]; /* pairs that prevent a ring */
     uint32_t blocker_count;
     bool refuses; /* a verdict of this round: INSTALL ends a vote (F6) */
@@ -213,9 +216,9 @@ bool session_fast(struct session *s, const struct op_request *r,
 struct op *session_convert(struct session *s);
 
 /* On what the members of an operation disagreed that ended with
- * pcclInvalidArgument; NULL: not known. */
-const char *session_dispute(const struct session *s,
-                            const struct wire_op *name);
+ * pcclInvalidArgument, by op_dispute(); NULL: not known, or DISPUTES_KEPT other
+ * texts have come since. */
+const char *session_dispute(const struct session *s, uint32_t number);
 
 /* Rule D10: asks that the operation fail for all its members. */
 int session_fail(struct session *s, uint64_t tag);
@@ -321,7 +324,11 @@ void session_call_over(struct session *s);
  * (P1); and its end, once there is an operation that has it. */
 bool session_meets_verdict(const struct session *s, const struct op_request *r,
                            int *result);
-void session_take_verdict(struct session *s, const struct op_request *r);
+void session_take_verdict(struct session *s, const struct op_request *r,
+                          struct op *op);
+/* The number of the text about an operation that INSTALL ends; 0: none. */
+uint32_t session_disputed(const struct session *s, uint64_t scope,
+                          uint64_t tag);
 /* A member that has not launched the operation keeps it for the launch. */
 bool session_is_kept(enum op_verdict verdict);
 /* Rule F6b: the program has been notified of that loss. */

@@ -18,7 +18,7 @@ static struct op *finished_op(struct session *s, const struct op_request *r,
     uint32_t loss = end->loss;
     struct op *op = engine_launch(s->engine, r, true);
     if (!op) return NULL;
-    if (end->has_verdict) session_take_verdict(s, r);
+    if (end->has_verdict) session_take_verdict(s, r, op);
     op_set_loss(op, loss);
     engine_finish(s->engine, op, end->result);
     if (loss > 0) engine_lost(s->engine, r->tag, s->notified.losses[0].epoch);

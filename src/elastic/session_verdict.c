@@ -84,11 +84,13 @@ static struct wire_op name_of(const struct pending_abort *a)
         .scope = a->scope, .tag = a->tag, .seq = a->epoch, .state = OP_KEPT};
 }
 
-void session_take_verdict(struct session *s, const struct op_request *r)
+void session_take_verdict(struct session *s, const struct op_request *r,
+                          struct op *op)
 {
     uint32_t i = find_for(s, r);
     const struct pending_abort *a = &s->pending_aborts[i];
     const struct wire_op name = name_of(a);
+    op_set_dispute(op, a->dispute);
     if (!a->any_scope) engine_ended(s->engine, a->scope, a->tag, a->epoch);
     if (a->settled) engine_settle(s->engine, &name);
     drop_pending_abort(s, i);
@@ -185,19 +187,25 @@ static void keep_verdict(struct session *s, const struct wire_op *v)
 /* Rule F9. */
 static void keep_text(struct session *s, const struct wire_msg *msg)
 {
-    if (msg->verdict.about >= msg->op_count) return;
+    if (msg->verdict.about >= msg->op_count || !*msg->verdict.text) return;
     s->disputed = msg->ops[msg->verdict.about];
-    memcpy(s->dispute, msg->verdict.text, sizeof s->dispute);
+    s->dispute = ++s->disputes;
+    memcpy(s->dispute_texts[s->dispute % DISPUTES_KEPT], msg->verdict.text,
+           sizeof msg->verdict.text);
 }
 
-const char *session_dispute(const struct session *s, const struct wire_op *name)
+uint32_t session_disputed(const struct session *s, uint64_t scope, uint64_t tag)
 {
-    /* An operation that was not launched then has no number. The text about
-     * scopes is about all of them (V6). */
-    bool same = s->disputed.scope == name->scope ||
-                s->disputed.state == VERDICT_CROSSED;
-    same &= s->disputed.tag == name->tag && s->dispute[0] != '\0';
-    return same ? s->dispute : NULL;
+    /* The text about scopes is about all of them (V6). */
+    bool same =
+        s->disputed.scope == scope || s->disputed.state == VERDICT_CROSSED;
+    return same && s->disputed.tag == tag ? s->dispute : 0;
+}
+
+const char *session_dispute(const struct session *s, uint32_t number)
+{
+    bool kept = number > 0 && s->disputes - number < DISPUTES_KEPT;
+    return kept ? s->dispute_texts[number % DISPUTES_KEPT] : NULL;
 }
 
 /* Rule V6g. */
@@ -287,6 +295,7 @@ void session_end_verdicts(struct session *s)
         if (!a->fresh) continue;
         a->fresh = false;
         a->epoch = s->view->epoch;
+        a->dispute = session_disputed(s, a->scope, a->tag);
         if (a->verdict != VERDICT_CROSSED) continue;
         a->any_scope = true;
         (void)session_drop_crossed(s, a->tag);

@@ -248,6 +248,7 @@ void session_on_propose(struct session *s, const struct wire_msg *msg)
     s->proposed = true;
     s->ready_sent = false;
     s->verdicts = s->verdicts_again = 0;
+    s->dispute = 0;
     s->refuses = false;
     s->grows = msg->member_count > 0;
     s->removed_count = msg->id_count;
@@ -310,6 +311,8 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
         verdict = VERDICT_CROSSED;
     int result = session_forced(verdict);
     if (result != pcclSuccess) {
+        op_set_dispute(op,
+                       session_disputed(s, op_name(op).scope, op_name(op).tag));
         if (session_is_kept(verdict))
             engine_ended(e, op_name(op).scope, op_name(op).tag, s->view->epoch);
         engine_finish(e, op, result);

@@ -201,9 +201,9 @@ static pcclResult_t launch_async(pcclComm_t *c, const pcclCollective_t *op,
     return rc;
 }
 
-static void describe(pcclComm_t *c, int result, const struct wire_op *name)
+static void describe(pcclComm_t *c, int result, uint32_t number)
 {
-    const char *dispute = session_dispute(c->session, name);
+    const char *dispute = session_dispute(c->session, number);
     if (result == pcclInvalidArgument)
         comm_set_error(c, "%s",
                        dispute ? dispute
@@ -254,6 +254,7 @@ static pcclResult_t take(pcclComm_t *c, struct op *op, pccl_ns until,
     pcclCollectiveKind_t kind = kind_of(&look);
     if (told && told->async) *told = comm_tell_awaited(c, op, kind);
     if (told) told->look = look;
+    uint32_t dispute = op_dispute(op);
     int result = session_take(c->session, op, &got.local_world_size,
                               &got.tx_bytes, &got.rx_bytes);
     count_ended(&c->counters, kind, result);
@@ -261,7 +262,7 @@ static pcclResult_t take(pcclComm_t *c, struct op *op, pccl_ns until,
     if (told && result == pcclSuccess) told->members = got.local_world_size;
     if (result == pcclSuccess && info) *info = got;
     if (result == pcclRankConnectionLost && info) info->rx_bytes = got.rx_bytes;
-    if (result != pcclSuccess) describe(c, result, &look.name);
+    if (result != pcclSuccess) describe(c, result, dispute);
     return (pcclResult_t)result;
 }
 

@@ -96,6 +96,7 @@ struct op {
     uint64_t scope_number;
     uint32_t epoch, seq;
     enum op_verdict verdict; /* for the next INSTALL */
+    uint32_t dispute;        /* see op_set_dispute() */
     uint32_t contributors;   /* members in the result */
     uint32_t loss; /* the result notifies of all losses up to this one */
     struct plan plan;

@@ -198,6 +198,10 @@ void op_set_loss(struct op *op, uint32_t loss);
 /* The master's verdict, which counts at INSTALL; ABORT in a new epoch. */
 void op_set_verdict(struct op *op, enum op_verdict verdict);
 enum op_verdict op_verdict_of(const struct op *op);
+/* A number that the driver finds again in the operation; 0 at first: of the
+ * text about members that disagree (rule F9). */
+void op_set_dispute(struct op *op, uint32_t number);
+uint32_t op_dispute(const struct op *op);
 /* A caller waits for the result: no other call finds the operation. */
 bool op_is_awaited(const struct op *op);
 void op_set_awaited(struct op *op, bool awaited);

@@ -75,6 +75,16 @@ enum op_verdict op_verdict_of(const struct op *op)
     return op->verdict;
 }
 
+void op_set_dispute(struct op *op, uint32_t number)
+{
+    op->dispute = number;
+}
+
+uint32_t op_dispute(const struct op *op)
+{
+    return op->dispute;
+}
+
 bool op_is_awaited(const struct op *op)
 {
     return op->awaited;

@@ -221,9 +221,9 @@ void member_take(struct member *u, uint64_t tag)
         uint32_t contributors;
         uint64_t tx, rx;
         if (!o->op || o->tag != tag || !op_is_done(o->op)) continue;
-        const struct wire_op name = op_name(o->op);
+        uint32_t dispute = op_dispute(o->op);
         (void)session_take(u->s, o->op, &contributors, &tx, &rx);
-        (void)session_dispute(u->s, &name);
+        (void)session_dispute(u->s, dispute);
         op_clear(o);
         return;
     }

@@ -448,11 +448,11 @@ void program_take(struct sim *s, struct sim_proc *p, struct sim_op *o)
     const struct plan plan = o->op->plan;
     bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
     bool confirm = o->op->confirm, mapped = o->op->mapped_bytes > 0;
-    const struct wire_op name = op_name(o->op);
+    uint32_t dispute = op_dispute(o->op);
     if (o->converted) program_fast_taken(p, o);
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
     sim_cover_plan(&plan, quantized, confirm, mapped, o->result);
-    const char *text = session_dispute(p->session, &name);
+    const char *text = session_dispute(p->session, dispute);
     sim_coverage.disputed += o->result == pcclInvalidArgument && text != NULL;
     sim_coverage.local += o->result == pcclSuccess && o->spec.size == 1;
     program_ends(s, p, o, contributors);
