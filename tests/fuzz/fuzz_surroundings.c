@@ -223,7 +223,7 @@ static void reserve(void)
 static void names(void)
 {
     char host[HOST_SIZE];
-    (void)snprintf(host, sizeof host, "%s",
+    (void)snprintf(host, sizeof host, "%.*s", (int)sizeof host - 1,
                    fuzz_u8(u) & 1 ? "localhost" : text_of());
     bool good = host_resolve(host, "--listen");
     assert(!good || strlen(host) < sizeof host);

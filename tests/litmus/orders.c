@@ -240,7 +240,7 @@ void hook_store(volatile void *at, size_t size, uint64_t value, int order)
     }
     to_explorer();
     struct place *p = place_of(at, size);
-    uint32_t ways[MESSAGES_MAX];
+    uint32_t ways[MESSAGES_MAX] = {0}; /* the first store is always one */
     uint32_t count = 0;
     for (uint32_t k = p->count; k > 0; k--) {
         if (p->history[k - 1].at < least(p, order)) break;
