@@ -424,6 +424,16 @@ static void print_status(struct job *job)
     free(text);
 }
 
+/* SIGTSTP has come, and no SIGCONT since. The handlers tell: the loop hears of
+ * both later, in any order, and who stops after the SIGCONT stops for good. */
+static volatile sig_atomic_t stopping;
+
+static void stop_or_continue(int number)
+{
+    stopping = number == SIGTSTP;
+    ev_feed_signal(number);
+}
+
 static void signal_came(struct ev_loop *loop, ev_signal *watcher, int events)
 {
     (void)loop;
@@ -439,8 +449,9 @@ static void signal_came(struct ev_loop *loop, ev_signal *watcher, int events)
         print_status(job);
         break;
     case SIGTSTP:
+        if (!stopping) break;
         signal_all(job, SIGTSTP);
-        raise(SIGSTOP);
+        if (stopping) raise(SIGSTOP);
         break;
     default:
         if (watcher->signum == SIGHUP) job_no_restart(job);
@@ -459,6 +470,11 @@ static void signals_start(struct job *job)
         job->signals[i].data = job;
         if (numbers[i] == SIGHUP && job->setup.ignore_hangup) continue;
         ev_signal_start(job->setup.loop, &job->signals[i]);
+        struct sigaction action = {.sa_handler = stop_or_continue,
+                                   .sa_flags = SA_RESTART};
+        sigfillset(&action.sa_mask);
+        if (numbers[i] == SIGTSTP || numbers[i] == SIGCONT)
+            sigaction(numbers[i], &action, NULL);
     }
 }
 
