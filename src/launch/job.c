@@ -424,13 +424,13 @@ static void print_status(struct job *job)
     free(text);
 }
 
-/* SIGTSTP has come, and no SIGCONT since. The handlers tell: the loop hears of
+/* SIGCONT has come since the last SIGTSTP. The handlers tell: the loop hears of
  * both later, in any order, and who stops after the SIGCONT stops for good. */
-static volatile sig_atomic_t stopping;
+static volatile sig_atomic_t continued;
 
 static void stop_or_continue(int number)
 {
-    stopping = number == SIGTSTP;
+    continued = number == SIGCONT;
     ev_feed_signal(number);
 }
 
@@ -449,9 +449,9 @@ static void signal_came(struct ev_loop *loop, ev_signal *watcher, int events)
         print_status(job);
         break;
     case SIGTSTP:
-        if (!stopping) break;
+        if (continued) break;
         signal_all(job, SIGTSTP);
-        if (stopping) raise(SIGSTOP);
+        if (!continued) raise(SIGSTOP);
         break;
     default:
         if (watcher->signum == SIGHUP) job_no_restart(job);
@@ -470,12 +470,14 @@ static void signals_start(struct job *job)
         job->signals[i].data = job;
         if (numbers[i] == SIGHUP && job->setup.ignore_hangup) continue;
         ev_signal_start(job->setup.loop, &job->signals[i]);
-        struct sigaction action = {.sa_handler = stop_or_continue,
-                                   .sa_flags = SA_RESTART};
-        sigfillset(&action.sa_mask);
-        if (numbers[i] == SIGTSTP || numbers[i] == SIGCONT)
-            sigaction(numbers[i], &action, NULL);
     }
+    /* In place of the loop's own handlers, which do no more than feed. */
+    struct sigaction action = {.sa_handler = stop_or_continue,
+                               .sa_flags = SA_RESTART};
+    sigfillset(&action.sa_mask);
+    continued = 0;
+    sigaction(SIGTSTP, &action, NULL);
+    sigaction(SIGCONT, &action, NULL);
 }
 
 struct job *job_make(const struct job_setup *setup)
