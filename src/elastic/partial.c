@@ -32,7 +32,7 @@ static void close_input(struct partial_member *m)
 /* Nothing is received any more, and the caller's memory is not read. */
 static void stop_moving(struct partial *p, struct partial_call *c)
 {
-    conn_stop_receiving(p->links, c, NULL);
+    conn_stop_receiving(p->links, c);
     conn_forget(p->links, &c->r);
     for (uint32_t i = 0; i < c->member_count; i++) close_input(&c->members[i]);
     for (uint32_t i = 0; i < c->part_count; i++)
@@ -324,7 +324,7 @@ static void fold(struct partial *p, struct partial_call *c)
     }
     reduce_weighted((enum dtype)c->r.dtype, (enum redop)c->r.redop,
                     place_of(c, c->own), inputs, weights, n, part->count);
-    conn_stop_receiving(p->links, c, NULL);
+    conn_stop_receiving(p->links, c);
     for (uint32_t i = 0; i < c->member_count; i++) {
         if (i != c->self) partial_release(p, c, i);
         close_input(&c->members[i]);

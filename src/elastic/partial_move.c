@@ -45,7 +45,7 @@ void partial_release(struct partial *p, struct partial_call *c, uint32_t member)
 {
     struct partial_member *m = &c->members[member];
     struct link *l = link_find(p->links, m->id, false);
-    if (l) conn_stop_receiving(p->links, c, l);
+    if (l) link_stop_receiving(l, c);
     if (m->input.chunks) ask_again(&m->input);
     for (uint32_t i = 0; i < c->part_count; i++) {
         struct partial_stream *s = &c->parts[i].result;

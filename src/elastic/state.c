@@ -121,7 +121,7 @@ static void dial_partner(struct state_sync *s, const struct state_partner *p)
 static void release_all(struct state_sync *s, uint64_t peer)
 {
     struct link *l = link_find(s->links, peer, false);
-    if (l) conn_stop_receiving(s->links, s, l);
+    if (l) link_stop_receiving(l, s);
     for (uint32_t i = 0; i < s->flight_end; i++) {
         struct state_flight *f = &s->flights[i];
         if (f->used && f->peer == peer) state_plan_release(s, f);

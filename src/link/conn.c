@@ -182,11 +182,11 @@ static bool close_older(struct links *n, struct conn *c)
     c->generation = c->rx.index;
     if (c->generation < l->generation) return false;
     l->generation = c->generation;
-    for (uint32_t i = 0; i < n->conn_end; i++) {
-        const struct conn *other = n->conns[i];
-        if (!other || other->state != CONN_OPEN || other->link != l) continue;
-        if (other == c || other->generation == l->generation) continue;
-        conn_close(n, i);
+    const struct conn *other = l->conns;
+    for (; other; other = link_conn_from(l, other->number + 1)) {
+        if (other->state != CONN_OPEN || other == c) continue;
+        if (other->generation == l->generation) continue;
+        conn_close(n, other->number);
     }
     return true;
 }
@@ -246,11 +246,12 @@ static bool open_accepted(struct links *n, struct conn *c, uint64_t from)
     bool mine = l && n->self < from;
     if (mine && l->open > 0 && l->outward && c->rx.index == l->generation)
         return false;
-    if (mine && link_greets(n, l)) return conn_park(c);
-    c->link = l ? l : link_find(n, from, true);
-    if (!c->link) return false;
+    if (mine && link_greets(l)) return conn_park(c);
+    if (!l) l = link_find(n, from, true);
+    if (!l) return false;
+    link_join(l, c);
     if (!close_older(n, c)) {
-        c->link = NULL;
+        link_leave(c);
         return false;
     }
     link_measured(c);
@@ -276,7 +277,7 @@ static void opened(struct links *n, struct conn *c, bool dialed)
     c->alive = l->attempt - !dialed;
     c->accepted = !dialed;
     c->ping = dialed;
-    link_settle(n, l);
+    link_settle(l);
     link_dirty(n, l);
     if (dialed) way_found(n, c);
     link_need(n, l);
@@ -338,7 +339,7 @@ static void let_go(struct links *n, struct conn *c)
     if (l && c->state == CONN_OPEN) l->open--;
     n->missed |= c->ahead;
     c->state = CONN_FREE;
-    c->link = NULL;
+    link_leave(c);
     conn_drop_tx(c);
     c->channel = c->offered = NULL;
     pool_give(&n->pool, c->region.post);
@@ -357,10 +358,9 @@ void conn_forget_dial(struct links *n, struct conn *c)
  * works. */
 static void close_rest(struct links *n, const struct link *l)
 {
-    for (uint32_t i = 0; i < n->conn_end; i++) {
-        struct conn *c = n->conns[i];
-        if (!c || c->state == CONN_FREE || c->link != l) continue;
-        n->driver.close(n->driver.user, i);
+    struct conn *c = l->conns;
+    for (; c; c = link_conn_from(l, c->number + 1)) {
+        n->driver.close(n->driver.user, c->number);
         let_go(n, c);
     }
 }

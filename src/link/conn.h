@@ -81,6 +81,7 @@ struct conn {
     uint32_t number;
     enum conn_state state;
     struct link *link;         /* NULL: ACCEPTED, or of a p2p link */
+    struct conn *next;         /* ... and its next connection */
     struct p2p_link *peer;     /* of a connection for messages */
     struct offer_guest *guest; /* of a guest's connection */
     struct relay_leg *leg;     /* this member relays its bytes (rule N12) */
@@ -160,10 +161,10 @@ static inline bool conn_has_no_path(const struct conn *c)
 {
     return c->state == CONN_OPEN && c->link && c->channel && !c->accepted;
 }
-/* Drops the half-received body of an owner: on the connections of one link, or
- * (NULL) on all. */
-void conn_stop_receiving(struct links *n, const void *owner,
-                         const struct link *l);
+/* Drops the half-received body of an owner: on all connections, or on those of
+ * a link. */
+void conn_stop_receiving(struct links *n, const void *owner);
+void link_stop_receiving(const struct link *l, const void *owner);
 /* The owner takes its memory back: its half-received body is dropped, its
  * half-sent body is padded. */
 void conn_forget(struct links *n, const void *owner);
@@ -188,6 +189,7 @@ static inline enum conn_use conn_use_of(const struct conn *c)
     if (c->guest) return CONN_OF_GUEST;
     return c->peer ? CONN_OF_P2P_LINK : CONN_OF_LINK;
 }
+void conn_stop_body(struct conn *c, const void *owner);
 void conn_queue_hello(struct links *n, struct conn *c);
 bool conn_open(struct links *n, struct conn *c);
 /* A message of the master that explains it may be under way: it is checked

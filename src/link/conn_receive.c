@@ -175,15 +175,23 @@ size_t conn_rx_from(struct links *n, uint32_t number, const uint8_t *bytes,
 
 /* ------------------------------------------------------------------- owners */
 
-void conn_stop_receiving(struct links *n, const void *owner,
-                         const struct link *l)
+void conn_stop_body(struct conn *c, const void *owner)
+{
+    if (c->rx_state != RX_BODY || c->rx_owner != owner) return;
+    c->rx_state = RX_DISCARD;
+    c->rx_owner = NULL;
+    c->rx_consume = NULL;
+}
+
+void conn_stop_receiving(struct links *n, const void *owner)
 {
     for (uint32_t i = 0; i < n->conn_end; i++) {
         struct conn *c = n->conns[i];
-        if (!c || c->state == CONN_FREE || (l && c->link != l)) continue;
-        if (c->rx_state != RX_BODY || c->rx_owner != owner) continue;
-        c->rx_state = RX_DISCARD;
-        c->rx_owner = NULL;
-        c->rx_consume = NULL;
+        if (c && c->state != CONN_FREE) conn_stop_body(c, owner);
     }
+}
+
+void link_stop_receiving(const struct link *l, const void *owner)
+{
+    for (struct conn *c = l->conns; c; c = c->next) conn_stop_body(c, owner);
 }

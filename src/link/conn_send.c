@@ -123,10 +123,11 @@ void conn_tx(struct links *n, uint32_t number, size_t size)
  * discards the rest (rule F2). */
 void conn_forget(struct links *n, const void *owner)
 {
-    conn_stop_receiving(n, owner, NULL);
     for (uint32_t i = 0; i < n->conn_end; i++) {
         struct conn *c = n->conns[i];
-        if (!c || c->state == CONN_FREE || c->tx_owner != owner) continue;
+        if (!c || c->state == CONN_FREE) continue;
+        conn_stop_body(c, owner);
+        if (c->tx_owner != owner) continue;
         c->tx_owner = NULL;
         c->tx_from = NULL;
         conn_drop_tx(c);

@@ -4,13 +4,36 @@
 
 #include "../base/buggify.h"
 
+void link_join(struct link *l, struct conn *c)
+{
+    struct conn **at = &l->conns;
+    while (*at && (*at)->number < c->number) at = &(*at)->next;
+    c->link = l;
+    c->next = *at;
+    *at = c;
+}
+
+void link_leave(struct conn *c)
+{
+    if (!c->link) return;
+    struct conn **at = &c->link->conns;
+    while (*at != c) at = &(*at)->next;
+    *at = c->next;
+    c->link = NULL;
+    c->next = NULL;
+}
+
+struct conn *link_conn_from(const struct link *l, uint32_t number)
+{
+    struct conn *c = l->conns;
+    while (c && c->number < number) c = c->next;
+    return c;
+}
+
 void link_close(struct links *n, const struct link *l)
 {
-    for (uint32_t i = 0; i < n->conn_end; i++) {
-        struct conn *c = n->conns[i];
-        if (!c || c->link != l) continue;
-        conn_close(n, i);
-    }
+    struct conn *c = l->conns;
+    for (; c; c = link_conn_from(l, c->number + 1)) conn_close(n, c->number);
 }
 
 void links_close_unwanted(struct links *n)
@@ -34,9 +57,8 @@ void links_close_all(struct links *n)
 
 void link_dirty(struct links *n, const struct link *l)
 {
-    for (uint32_t i = 0; i < n->conn_end; i++) {
-        if (n->conns[i] && n->conns[i]->link == l) conn_dirty(n, i);
-    }
+    for (const struct conn *c = l->conns; c; c = c->next)
+        conn_dirty(n, c->number);
 }
 
 static bool make_room_for_control(struct links *n, struct link *l)
@@ -150,7 +172,7 @@ static void dial_once(struct links *n, struct link *l)
         link_dial(n, l->id, l->host, wire_dial_addr(&l->member, l->turn));
     if (number == NO_CONN) return;
     n->conns[number]->turn = l->turn;
-    n->conns[number]->link = l;
+    link_join(l, n->conns[number]);
     l->dialing++;
 }
 
@@ -205,60 +227,51 @@ void link_know(struct link *l, const struct wire_member *m)
     l->known = true;
 }
 
-static uint32_t greeting(const struct links *n, const struct link *l)
+static uint32_t greeting(const struct link *l)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < n->conn_end; i++) {
-        const struct conn *c = n->conns[i];
-        count +=
-            c && c->state == CONN_DIALED && c->link == l && c->tx_head_size > 0;
-    }
+    for (const struct conn *c = l->conns; c; c = c->next)
+        count += c->state == CONN_DIALED && c->tx_head_size > 0;
     return count;
 }
 
-bool link_greets(const struct links *n, const struct link *l)
+bool link_greets(const struct link *l)
 {
-    return greeting(n, l) > 0;
+    return greeting(l) > 0;
 }
 
 bool link_has_room(const struct links *n, const struct link *l)
 {
     bool inward = l->open > 0 && !l->outward;
-    return !inward && l->open + greeting(n, l) < width(n, l);
+    return !inward && l->open + greeting(l) < width(n, l);
 }
 
 void link_forget_dials(struct links *n, const struct link *l)
 {
-    for (uint32_t i = 0; i < n->conn_end; i++) {
-        struct conn *c = n->conns[i];
-        if (c && c->state == CONN_DIALED && c->link == l)
-            conn_forget_dial(n, c);
-    }
+    struct conn *c = l->conns;
+    for (; c; c = link_conn_from(l, c->number + 1))
+        if (c->state == CONN_DIALED) conn_forget_dial(n, c);
 }
 
-static bool is_alive(const struct links *n, const struct link *l)
+static bool is_alive(const struct link *l)
 {
-    for (uint32_t i = 0; i < n->conn_end; i++) {
-        const struct conn *c = n->conns[i];
-        bool open = c && c->link == l && c->state == CONN_OPEN;
-        if (open && c->alive != l->attempt) return false;
-    }
+    for (const struct conn *c = l->conns; c; c = c->next)
+        if (c->state == CONN_OPEN && c->alive != l->attempt) return false;
     return l->open > 0;
 }
 
-void link_settle(const struct links *n, struct link *l)
+void link_settle(struct link *l)
 {
-    if (l->sought && is_alive(n, l)) l->sought = l->failed = false;
+    if (l->sought && is_alive(l)) l->sought = l->failed = false;
 }
 
 /* A connection that was open at PROPOSE has not answered, or cannot even be
  * asked. One that was made since then has the time of a link that is being
  * made. */
-static bool is_stale(const struct links *n, const struct link *l)
+static bool is_stale(const struct link *l)
 {
-    for (uint32_t i = 0; i < n->conn_end; i++) {
-        const struct conn *c = n->conns[i];
-        bool open = c && c->link == l && c->state == CONN_OPEN;
+    for (const struct conn *c = l->conns; c; c = c->next) {
+        bool open = c->state == CONN_OPEN;
         if (open && c->made != l->attempt && c->alive != l->attempt)
             return true;
     }
@@ -268,15 +281,14 @@ static bool is_stale(const struct links *n, const struct link *l)
 /* Rule R3d: each open connection is to show that it is alive. */
 static void verify(struct links *n, struct link *l)
 {
-    for (uint32_t i = 0; i < n->conn_end; i++) {
-        struct conn *c = n->conns[i];
-        if (!c || c->link != l || c->state != CONN_OPEN) continue;
+    for (struct conn *c = l->conns; c; c = c->next) {
+        if (c->state != CONN_OPEN) continue;
         if (conn_has_no_path(c)) {
             c->alive = l->attempt; /* rule R7b */
             continue;
         }
         c->ping = true;
-        conn_dirty(n, i);
+        conn_dirty(n, c->number);
     }
 }
 
@@ -289,7 +301,7 @@ void link_tick(struct links *n, struct link *l)
         way_try_other(n, l, time_to_link(n, l) / 3);
         if (l->open == 0)
             dial(n, l);
-        else if (since >= link_time(n, l, patience) && is_stale(n, l))
+        else if (since >= link_time(n, l, patience) && is_stale(l))
             link_close(n, l); /* and it is dialed anew */
         return;
     }
@@ -333,7 +345,7 @@ void links_want(struct links *n, const struct wire_member *m,
     l->attempt++;
     begin_dialing(n, l);
     verify(n, l);
-    link_settle(n, l);
+    link_settle(l);
     link_need(n, l);
 }
 

@@ -37,6 +37,7 @@ struct unexpected {
 /* The connections to one other member, for collectives and shared state. */
 struct link {
     struct link *next;
+    struct conn *conns; /* by number; linked by conn.next */
     uint64_t id;
     uint64_t host;
     struct wire_member member; /* where dials go (rule N2) */
@@ -187,6 +188,9 @@ uint32_t links_rank(const struct links *n, uint64_t id);
 void links_freeze(struct links *n);
 
 struct link *link_find(struct links *n, uint64_t id, bool create);
+/* Its first connection of this number or above, or NULL: for loops that close
+ * connections. */
+struct conn *link_conn_from(const struct link *l, uint32_t number);
 /* The member may be dialed from now on. */
 void link_know(struct link *l, const struct wire_member *m);
 /* Something needs the link: it is made, and widened, by rule R3. */
@@ -212,9 +216,9 @@ void link_drop_unexpected(struct links *n, struct link *l);
  * this host that does not know it. */
 void region_offer(struct links *n);
 /* The region of the other end of a link; NULL: it has none, or is gone. */
-const uint8_t *region_of(const struct links *n, const struct link *l);
+const uint8_t *region_of(const struct link *l);
 /* The connection that has mapped it; or NULL. */
-struct conn *region_conn(const struct links *n, const struct link *l);
+struct conn *region_conn(const struct link *l);
 /* Rule D27: copies from the memory of the other end. False: it cannot be read,
  * and this end tells it so. */
 bool region_pull(struct links *n, struct conn *c, uint64_t from, void *to,
@@ -230,6 +234,9 @@ uint32_t link_dial(struct links *n, uint64_t id, uint64_t host,
                    const struct wire_addr *addr);
 
 /* --- this folder only --- */
+/* The connection becomes one of the link's; and belongs to none any more. */
+void link_join(struct link *l, struct conn *c);
+void link_leave(struct conn *c);
 /* Rule R7: that share of the deadline. With a high RTT a lost packet needs
  * longer, and may take all of it. */
 pccl_ns link_time(const struct links *n, const struct link *l, pccl_ns share);
@@ -242,9 +249,9 @@ void link_tick(struct links *n, struct link *l);
 /* A link that a proposal needs was lost. */
 void link_again(struct links *n, struct link *l);
 /* A connection was opened, or has shown that it is alive. */
-void link_settle(const struct links *n, struct link *l);
+void link_settle(struct link *l);
 /* A HELLO of this end is not answered yet. */
-bool link_greets(const struct links *n, const struct link *l);
+bool link_greets(const struct link *l);
 /* The link needs one more connection. */
 bool link_has_room(const struct links *n, const struct link *l);
 /* The other end's dial stands. This end's dials under way have not been

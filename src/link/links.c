@@ -74,7 +74,7 @@ static bool begin_ping(void *user, struct conn *c)
     if (c->accepted) {
         c->accepted = false;
         if (c->asked == c->link->attempt) c->alive = c->asked;
-        link_settle(user, c->link);
+        link_settle(c->link);
     }
     if (c->rx.index == 0) return true;
     if (!(c->rx.flags & FLAG_ANSWER)) {
@@ -83,7 +83,7 @@ static bool begin_ping(void *user, struct conn *c)
         conn_dirty(user, c->number);
     } else {
         c->alive = c->rx.index;
-        link_settle(user, c->link);
+        link_settle(c->link);
     }
     return true;
 }

@@ -87,19 +87,16 @@ bool region_accept(void *user, struct conn *c)
     return true;
 }
 
-struct conn *region_conn(const struct links *n, const struct link *l)
+struct conn *region_conn(const struct link *l)
 {
-    for (uint32_t i = 0; i < n->conn_end; i++) {
-        struct conn *c = n->conns[i];
-        if (c && c->state == CONN_OPEN && c->link == l && c->region.memory)
-            return c;
-    }
+    for (struct conn *c = l->conns; c; c = c->next)
+        if (c->state == CONN_OPEN && c->region.memory) return c;
     return NULL;
 }
 
-const uint8_t *region_of(const struct links *n, const struct link *l)
+const uint8_t *region_of(const struct link *l)
 {
-    const struct conn *c = region_conn(n, l);
+    const struct conn *c = region_conn(l);
     return c ? c->region.memory : NULL;
 }
 

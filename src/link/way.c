@@ -4,20 +4,15 @@
  * N11. */
 #include "link.h"
 
-static bool is_dial_of(const struct conn *c, const struct link *l)
-{
-    return c && c->state == CONN_DIALED && c->link == l;
-}
-
 /* Dials that nobody has taken would count as connections until the system gives
  * them up. The other end has seen nothing of them. */
 void way_found(struct links *n, const struct conn *c)
 {
     struct link *l = c->link;
     l->turn = c->turn;
-    for (uint32_t i = 0; i < n->conn_end; i++) {
-        struct conn *other = n->conns[i];
-        if (is_dial_of(other, l) && other->turn != c->turn &&
+    struct conn *other = l->conns;
+    for (; other; other = link_conn_from(l, other->number + 1)) {
+        if (other->state == CONN_DIALED && other->turn != c->turn &&
             other->tx_head_size == 0)
             conn_forget_dial(n, other);
     }
@@ -33,13 +28,13 @@ static bool has_two_addresses(const struct link *l)
 void way_try_other(struct links *n, struct link *l, pccl_ns time)
 {
     if (!has_two_addresses(l)) return;
-    for (uint32_t i = 0; i < n->conn_end && l->open == 0; i++) {
-        const struct conn *c = n->conns[i];
-        if (!is_dial_of(c, l) || c->tx_head_size == 0 ||
+    const struct conn *c = l->conns;
+    for (; c && l->open == 0; c = link_conn_from(l, c->number + 1)) {
+        if (c->state != CONN_DIALED || c->tx_head_size == 0 ||
             n->now - c->last_recv < time)
             continue;
         l->turn = c->turn + 1; /* other dials are lost with it (R6a) */
-        conn_close(n, i);
+        conn_close(n, c->number);
     }
 }
 

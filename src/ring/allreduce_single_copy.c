@@ -223,11 +223,10 @@ static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
 /* False: the data cannot be read any more, because the sender has left the
  * operation; this end will soon learn why. The transfer never counts (rule
  * L8). */
-static bool add_put(const struct engine *e, struct op *op,
-                    const struct endpoint *ep, uint32_t g, uint32_t size,
-                    uint32_t slot)
+static bool add_put(struct op *op, const struct endpoint *ep, uint32_t g,
+                    uint32_t size, uint32_t slot)
 {
-    const uint8_t *region = region_of(&e->links, ep->link);
+    const uint8_t *region = region_of(ep->link);
     const struct plan *p = &op->plan;
     if (!region) return false;
     add(op, turn_of(op, ep), g, 0, region + offset_of(p, slot, g, p->r.rank),
@@ -237,8 +236,7 @@ static bool add_put(const struct engine *e, struct op *op,
 
 /* Adds the inputs that came before their turn, as far as possible. True: the
  * sum is complete. */
-static bool take_waiting(const struct engine *e, struct op *op, uint32_t g,
-                         uint32_t size)
+static bool take_waiting(struct op *op, uint32_t g, uint32_t size)
 {
     struct allreduce_single_copy_state *s = op->state;
     const struct plan *p = &op->plan;
@@ -251,7 +249,7 @@ static bool take_waiting(const struct engine *e, struct op *op, uint32_t g,
         if (*where == CAME_NOT) return false;
         if (*where == CAME_QUEUE)
             add(op, turn, g, 0, queue_slot(op, turn, g), size);
-        else if (!add_put(e, op, from, g, size, *where - (uint32_t)CAME_PUT))
+        else if (!add_put(op, from, g, size, *where - (uint32_t)CAME_PUT))
             return false;
         *where = CAME_NOT;
         s->turns[g]++;
@@ -290,7 +288,7 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
         if (body) add(op, turn, g, 0, body, x->size);
         s->turns[g]++;
     }
-    if (take_waiting(e, op, g, x->size)) mark(e, op, g);
+    if (take_waiting(op, g, x->size)) mark(e, op, g);
 }
 
 static void undo(struct op *op)
@@ -352,7 +350,7 @@ static bool take_sum(struct op *op, const struct endpoint *ep, uint32_t g,
 static bool take_put(struct engine *e, struct op *op, struct endpoint *ep,
                      uint32_t k, const struct plan_xfer *x)
 {
-    const uint8_t *region = region_of(&e->links, ep->link);
+    const uint8_t *region = region_of(ep->link);
     uint32_t g;
     bool sum = single_copy_is_sum(&op->plan, k, &g);
     uint32_t slot =
@@ -364,7 +362,7 @@ static bool take_put(struct engine *e, struct op *op, struct endpoint *ep,
         return here;
     }
     *came(op, turn_of(op, ep), g) = (uint8_t)(CAME_PUT + slot);
-    if (take_waiting(e, op, g, x->size)) mark(e, op, g);
+    if (take_waiting(op, g, x->size)) mark(e, op, g);
     return true;
 }
 

@@ -20,14 +20,12 @@ bool fast_find_endpoint(struct engine *e, uint32_t rank,
     *ep = (struct fast_endpoint){.link =
                                      link_find(&e->links, e->ids[rank], false)};
     if (!ep->link || ep->link->open != 1 || ep->link->dialing > 0) return false;
-    for (uint32_t i = 0; i < e->links.conn_end; i++) {
-        struct conn *c = e->links.conns[i];
-        if (!c || c->state != CONN_OPEN || c->link != ep->link) continue;
-        ep->conn = c;
-        ep->number = i;
-        return c->channel != NULL;
-    }
-    return false;
+    struct conn *c = ep->link->conns;
+    while (c && c->state != CONN_OPEN) c = c->next;
+    if (!c) return false;
+    ep->conn = c;
+    ep->number = c->number;
+    return c->channel != NULL;
 }
 
 /* Of these nobody keeps a copy: rule D9d. */

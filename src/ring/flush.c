@@ -10,7 +10,7 @@ void engine_freeze(struct engine *e)
     for (uint32_t i = 0; i < e->op_end; i++) {
         struct op *op = &e->ops[i];
         if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;
-        conn_stop_receiving(&e->links, op, NULL);
+        conn_stop_receiving(&e->links, op);
         for (uint32_t k = 0; k < op->ep_count; k++) op->eps[k].eager = 0;
     }
     links_freeze(&e->links);

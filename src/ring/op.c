@@ -106,10 +106,15 @@ void op_free_run(struct engine *e, struct op *op)
     op->ep_count = 0;
 }
 
+void op_forget(struct engine *e, const struct op *op)
+{
+    if (op->ep_count > 0) conn_forget(&e->links, op);
+}
+
 void engine_release(struct engine *e, struct op *op)
 {
     if (op->phase == PHASE_FREE) return;
-    conn_forget(&e->links, op);
+    op_forget(e, op);
     op_end_activity(e, op);
     op_leave(e, op);
     op_free_run(e, op);
@@ -461,7 +466,7 @@ static bool make_plan(struct engine *e, struct op *op)
 
 bool engine_start(struct engine *e, struct op *op)
 {
-    conn_forget(&e->links, op);
+    op_forget(e, op);
     op_unqueue(e, op);
     op_release_result(e, op);
     op_free_run(e, op);

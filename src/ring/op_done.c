@@ -112,7 +112,7 @@ static void send_done(struct engine *e, struct op *op)
 
 void engine_finish(struct engine *e, struct op *op, int result)
 {
-    conn_forget(&e->links, op);
+    op_forget(e, op);
     op_end_activity(e, op);
     for (uint32_t i = 0; i < op->ep_count; i++)
         op->eps[i].link->eager_bytes -= op->eps[i].eager;

@@ -89,7 +89,7 @@ void op_single_copy(struct engine *e, struct op *op, struct endpoint *ep,
     const struct algorithm *a = op->plan.algorithm;
     struct plan_xfer x;
     if (op->phase != PHASE_RUNNING || !a->take_put || f->index >= ep->recvs ||
-        !region_of(&e->links, ep->link) || !comes_first(ep, f))
+        !region_of(ep->link) || !comes_first(ep, f))
         return;
     op_endpoint_ready(e, op, ep);
     if (f->flags & FLAG_CONFIRM) take_confirm(op, ep);

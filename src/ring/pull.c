@@ -79,7 +79,7 @@ bool pull_take(struct engine *e, struct op *op, struct endpoint *ep, uint32_t k,
                const struct plan_xfer *x)
 {
     const struct plan_request *p = &op->plan.r;
-    struct conn *c = region_conn(&e->links, ep->link);
+    struct conn *c = region_conn(ep->link);
     (void)k;
     if (!c || p->world > PLAN_SINGLE_COPY_WORLD_MAX) return false;
     const uint8_t *region = c->region.memory;

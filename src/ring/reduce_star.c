@@ -203,13 +203,13 @@ static size_t region_place(uint32_t slot, uint32_t g)
 }
 
 /* False: the sender has left the operation (rule L8). */
-static bool add_put(const struct engine *e, struct op *op, uint32_t turn,
-                    uint32_t g, uint32_t size, uint32_t slot)
+static bool add_put(struct op *op, uint32_t turn, uint32_t g, uint32_t size,
+                    uint32_t slot)
 {
     const struct plan *p = &op->plan;
     uint32_t rank = (p->r.rank + turn) % p->r.world;
     const struct endpoint *ep = &op->eps[rank < p->r.rank ? rank : rank - 1];
-    const uint8_t *region = region_of(&e->links, ep->link);
+    const uint8_t *region = region_of(ep->link);
     if (!region) return false;
     add(op, turn, g, 0, region + region_place(slot, g), size);
     return single_copy_is_valid(op, region, slot);
@@ -226,7 +226,7 @@ static void take_waiting(struct engine *e, struct op *op, uint32_t g,
         if (*where == CAME_NOT) return;
         if (*where == CAME_QUEUE)
             add(op, turn, g, 0, queue_slot(op, turn, g), size);
-        else if (!add_put(e, op, turn, g, size, *where - (uint32_t)CAME_PUT))
+        else if (!add_put(op, turn, g, size, *where - (uint32_t)CAME_PUT))
             return;
         *where = CAME_NOT;
         s->turns[g]++;
@@ -283,7 +283,7 @@ static bool take_put(struct engine *e, struct op *op, struct endpoint *ep,
                      uint32_t k, const struct plan_xfer *x)
 {
     struct reduce_star_state *s = op->state;
-    const uint8_t *region = region_of(&e->links, ep->link);
+    const uint8_t *region = region_of(ep->link);
     if (!region || !plan_is_root(&op->plan)) return false;
     uint32_t slot = single_copy_find_slot(op, region);
     if (slot == SINGLE_COPY_SLOTS) return false; /* as in add_put() */

@@ -185,7 +185,7 @@ static void put(struct engine *e, struct op *op, const struct endpoint *ep,
 static bool take_put(struct engine *e, struct op *op, struct endpoint *ep,
                      uint32_t k, const struct plan_xfer *x)
 {
-    const uint8_t *region = region_of(&e->links, ep->link);
+    const uint8_t *region = region_of(ep->link);
     uint32_t slot =
         region ? single_copy_find_slot(op, region) : SINGLE_COPY_SLOTS;
     if (slot == SINGLE_COPY_SLOTS) return false;

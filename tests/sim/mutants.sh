@@ -451,7 +451,7 @@ taken in an epoch before (D13)|ring/neighbors.c|s/memset(next->begun, 0, sends);
 digest ignored|ring/op.c|s/if (f->digest == (ep ? ep->rx_digest : op->r.digest)) return true;/return true;/
 mismatch reported to one only|master/round.c|s/round_force(g, p->rank, p->rank, \&name, VERDICT_INVALID);/;/
 padding omitted|link/conn_send.c|/^void conn_forget/,/^}/s/c->tx_from = NULL;/& c->tx_left = 0;/
-padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op, NULL);/conn_forget(\&e->links, op);/
+padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op);/conn_forget(\&e->links, op);/
 frames of another epoch's operation|ring/op.c|s/bool same = op->epoch == e->links.epoch \&\& /bool same = /
 leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round_ops.c|s/uint8_t verdict = op->commit ?/uint8_t verdict = op->commit \&\& !op->forced ?/
@@ -529,7 +529,7 @@ what a proposal names gives others time (R3k)|link/link.c|s/if (!l->sought || l-
 the time of a link in line runs (R3l)|link/link.c|s/l->wanted_at = n->now; .. its time has not begun ..//
 all dials within a host begin at once (R3l)|link/link.c|s/return making >= NEAR_DIALS_MAX;/return false;/
 a dial that ends begins no other (R3l)|link/link.c|s/if (l->sought \&\& l->open == 0) dial/if (false) dial/
-a link in the making is closed (R3d)|link/link.c|s/ \&\& is_stale(n, l))/)/
+a link in the making is closed (R3d)|link/link.c|s/ \&\& is_stale(l))/)/
 a silent link is not dialed anew (R3d)|link/link.c|s/c->made != l->attempt \&\&/c->asked != l->attempt \&\&/
 scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//;s/(tag ^ scope)/tag/
 scope ignored in pending aborts (F6)|elastic/session_verdict.c|s/bool fits = a->scope == scope ||/bool fits = true ||/
@@ -683,7 +683,8 @@ max_stale is not allowed (S10f)|master/offers.c|s/revision - o->revision <= o->m
 blocks that are too old will do (S10f)|elastic/prefetch.c|s/return got > least;/return got > 0;/
 a guest stays with a silent member (S10g)|elastic/prefetch.c|s/if (connects \&\& now - p->since >= p->deadline)/if (false)/
 a guest takes what it did not ask for (S10d)|elastic/prefetch.c|s/    if (f->size != q->size) return false;//
-old generations stay open (R3)|link/conn.c|s/if (other == c || other->generation == l->generation) continue;/continue;/
+a connection that was closed stays of its link|link/conn.c|s/^    link_leave(c);$/    c->link = NULL;/
+old generations stay open (R3)|link/conn.c|s/if (other->generation == l->generation) continue;/continue;/
 idle blocks stay|base/pool.c|s/free_some(p, i, p->lists\[i\].idle);/;/
 blocks in use are idle|base/pool.c|s/if (list->idle > list->count) list->idle = list->count;//
 a job that has ended begins anew (M2b)|master/admission.c|s/if (m->job \&\& m->founded \&\& members == 0) admission_refuse(m);//
@@ -692,9 +693,9 @@ nobody founds the run of a coordinator alone (M2d)|master/master.c|s/msg->hello.
 a run without a job has ended for newcomers (M2b)|master/admission.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->founded \&\& members == 0)/
 a newcomer aborts the run (M3c)|master/master.c|s/if (m->peers.link..state == PEER_REGISTERED \&\& m->peers.link..join) {/if (false) {/
 the higher id never dials (R3)|link/link.c|s/l->dial_at = n->now + (first ? 0 : time_to_link(n, l) . 4);/l->dial_at = first ? n->now : PCCL_NEVER;/
-link that is open counts unseen (R3)|link/link.c|s/if (open \&\& c->alive != l->attempt) return false;//
+link that is open counts unseen (R3)|link/link.c|s/if (c->state == CONN_OPEN \&\& c->alive != l->attempt) return false;//
 dial ahead of its PROPOSE (R3)|link/conn.c|s/return from < n->self \&\& n->world > 0 ? false : park_ahead(c);/return false;/
-crossing dials are both taken (R3)|link/conn.c|s/if (mine \&\& link_greets(n, l)) return conn_park(c);//
+crossing dials are both taken (R3)|link/conn.c|s/if (mine \&\& link_greets(l)) return conn_park(c);//
 restart at the first failure (R4)|master/round.c|s/if (g->unlinked \&\& !g->decided \&\& all_ready(m, group)) {/if (g->unlinked \&\& !g->decided) {/
 one lost, the others stay (R6)|link/conn.c|s/^        close_rest(n, l);//
 a small HELLO is enough (R3)|link/links.c|s/c->rx.size >= n->fill_size/true/
