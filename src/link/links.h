@@ -139,6 +139,8 @@ bool conn_is_open(const struct links *n, uint32_t number);
 bool conn_is_parked(const struct links *n, uint32_t number);
 bool conn_is_p2p(const struct links *n, uint32_t number);
 bool conn_is_of_guest(const struct links *n, uint32_t number);
+/* It is open and carries what operations send. */
+bool conn_is_of_link(const struct links *n, uint32_t number);
 bool conn_is_relay(const struct links *n, uint32_t number);
 /* Nothing more is read now: the program has many messages to take. */
 bool conn_is_full(const struct links *n, uint32_t number);

@@ -124,6 +124,12 @@ bool conn_is_of_guest(const struct links *n, uint32_t number)
     return c && c->guest;
 }
 
+bool conn_is_of_link(const struct links *n, uint32_t number)
+{
+    const struct conn *c = find(n, number);
+    return c && c->state == CONN_OPEN && c->link && !c->leg;
+}
+
 bool conn_is_relay(const struct links *n, uint32_t number)
 {
     const struct conn *c = find(n, number);

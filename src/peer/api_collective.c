@@ -224,7 +224,7 @@ static void describe(pcclComm_t *c, int result, uint32_t number)
                        c->session->notified.world, c->session->minimum);
 }
 
-static pcclCollectiveKind_t kind_of(const struct op_look *look)
+static pcclCollectiveKind_t kind_of(const struct op *op)
 {
     static const pcclCollectiveKind_t kinds[COLL_COUNT] = {
         [COLL_ALLREDUCE] = pcclKindAllReduce,
@@ -233,7 +233,7 @@ static pcclCollectiveKind_t kind_of(const struct op_look *look)
         [COLL_ALLGATHER] = pcclKindAllGather,
         [COLL_ALLTOALLV] = pcclKindAllToAllV,
         [COLL_REDUCE_SCATTER] = pcclKindReduceScatter};
-    return kinds[look->coll];
+    return kinds[op_coll(op)];
 }
 
 /* `told`: what is told of the operation, or NULL. */
@@ -249,16 +249,15 @@ static pcclResult_t take(pcclComm_t *c, struct op *op, pccl_ns until,
             "the operation goes on: await it, or have it fail");
     }
     pcclReduceInfo_t got = {0};
-    struct op_look look;
-    op_look(op, &look);
-    pcclCollectiveKind_t kind = kind_of(&look);
+    pcclCollectiveKind_t kind = kind_of(op);
     if (told && told->async) *told = comm_tell_awaited(c, op, kind);
-    if (told) told->look = look;
+    if (told) op_look(op, &told->look);
+    uint64_t mapped = op_mapped(op);
     uint32_t dispute = op_dispute(op);
     int result = session_take(c->session, op, &got.local_world_size,
                               &got.tx_bytes, &got.rx_bytes);
     count_ended(&c->counters, kind, result);
-    c->counters.mapped_received += look.mapped;
+    c->counters.mapped_received += mapped;
     if (told && result == pcclSuccess) told->members = got.local_world_size;
     if (result == pcclSuccess && info) *info = got;
     if (result == pcclRankConnectionLost && info) info->rx_bytes = got.rx_bytes;

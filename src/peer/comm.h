@@ -46,7 +46,6 @@ struct comm_socket {
     bool blocked;  /* a send would block */
     bool high_rtt; /* its RTT, or that of others in the ring, is RTT_HIGH or
                       more */
-    bool expected; /* bytes that the owner waits for may arrive here */
     struct send_window window;
     struct io_watch watch;
     /* With a channel the socket carries doorbells only, and shows the end: */
@@ -108,8 +107,16 @@ struct comm_io {
     uint16_t port;
     struct comm_socket *sockets; /* CONNS_MAX, index = connection number */
     uint32_t end; /* no socket from this index on, and nothing written there */
-    bool brief;   /* this pass moves at most BRIEF_TURN in each direction */
-    bool cut;     /* ... and has left something */
+    /* Bit sets over the sockets, so that a look costs as much as there is to
+     * do, and not as much as there are connections ("looks"). Bytes that the
+     * owner waits for may arrive here; these connect, are blocked, or are no
+     * open connection of a link, which all looks visit; the background thread
+     * watches these. */
+    uint64_t expected[CONNS_MAX / 64];
+    uint64_t visited[CONNS_MAX / 64];
+    uint64_t watched[CONNS_MAX / 64];
+    bool brief; /* this pass moves at most BRIEF_TURN in each direction */
+    bool cut;   /* ... and has left something */
     enum comm_transport transport;
     struct shared_region region; /* that others of this host read (rule L7) */
 };
@@ -292,6 +299,20 @@ void comm_io_close(void *comm, uint32_t number);
 /* Closes a connection that broke, and reports it to the engine. */
 void comm_io_lost(pcclComm_t *c, uint32_t number);
 uint64_t comm_io_round_trip(void *comm, uint64_t peer);
+/* Its state has changed, or it may be blocked: comm_io.visited follows. */
+void comm_io_note(pcclComm_t *c, uint32_t number);
+/* Of 64 sockets those that may have to send, or that all looks visit. */
+uint64_t comm_io_busy(const pcclComm_t *c, uint32_t word);
+/* The lowest of these bits that is ahead, which then lies behind; 64: none.
+ * The bits may change from call to call. */
+static inline uint32_t next_bit(uint64_t bits, uint64_t *ahead)
+{
+    uint64_t left = bits & *ahead;
+    if (left == 0) return 64;
+    uint32_t bit = (uint32_t)__builtin_ctzll(left);
+    *ahead = bit == 63 ? 0 : UINT64_MAX << (bit + 1);
+    return bit;
+}
 /* One pass over all connections; true if bytes moved. */
 bool comm_io_move(pcclComm_t *c);
 /* The same, but reads only where something for op may arrive. */

@@ -38,7 +38,26 @@ static uint32_t take_number(pcclComm_t *c, int fd)
     s->share.fd = -1;
     s->watch = (struct io_watch){.fd = fd, .ready = on_conn_event};
     if (number >= c->io.end) c->io.end = number + 1;
+    c->io.visited[number / 64] |= (uint64_t)1 << (number % 64);
     return number;
+}
+
+void comm_io_note(pcclComm_t *c, uint32_t number)
+{
+    const struct comm_socket *s = &c->io.sockets[number];
+    const struct links *n = c->session->links;
+    bool waits = s->connecting || s->blocked;
+    uint64_t bit = (uint64_t)1 << (number % 64);
+    uint64_t *word = &c->io.visited[number / 64];
+    if (waits)
+        *word |= bit;
+    else if ((*word & bit) && conn_is_of_link(n, number))
+        *word &= ~bit;
+}
+
+uint64_t comm_io_busy(const pcclComm_t *c, uint32_t word)
+{
+    return c->io.visited[word] | engine_may_send_word(c->session->engine, word);
 }
 
 uint32_t comm_io_dial(void *comm, const struct wire_addr *addr)
@@ -206,7 +225,7 @@ static bool receive(pcclComm_t *c, uint32_t number)
     return moved;
 }
 
-static bool transmit(pcclComm_t *c, uint32_t number)
+static bool transmit_now(pcclComm_t *c, uint32_t number)
 {
     struct engine *e = c->session->engine;
     struct comm_socket *s = &c->io.sockets[number];
@@ -267,27 +286,57 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     return moved;
 }
 
-static bool move(pcclComm_t *c, bool all)
+static bool transmit(pcclComm_t *c, uint32_t number)
+{
+    bool moved = transmit_now(c, number);
+    comm_io_note(c, number);
+    return moved;
+}
+
+static bool move_one(pcclComm_t *c, uint32_t number, bool reads)
 {
     struct engine *e = c->session->engine;
+    struct comm_socket *s = &c->io.sockets[number];
+    bool moved = false;
+    if (s->connecting) {
+        moved = finish_connecting(c, number);
+        if (s->fd < 0 || s->connecting) return moved;
+    }
+    /* A pass sends first, because others wait for it. Received bytes make new
+     * work. */
+    if (s->blocked || engine_may_send(e, number)) moved |= transmit(c, number);
+    if (s->fd >= 0 && reads) moved |= receive(c, number);
+    bool opened = s->secure && s->blocked;
+    if (s->fd >= 0 && (opened || engine_may_send(e, number)))
+        moved |= transmit(c, number);
+    return moved;
+}
+
+/* In the order of their numbers. What one receives may be to leave on those
+ * that come after it. */
+static bool move_word(pcclComm_t *c, uint32_t word, bool all)
+{
+    const uint64_t *expected = &c->io.expected[word];
+    uint64_t ahead = UINT64_MAX;
+    bool moved = false;
+    for (;;) {
+        uint64_t reads = all ? UINT64_MAX : c->io.visited[word] | *expected;
+        uint32_t bit = next_bit(reads | comm_io_busy(c, word), &ahead);
+        uint32_t number = word * 64 + bit;
+        if (bit == 64 || number >= c->io.end) return moved;
+        if (c->io.sockets[number].fd < 0) continue;
+        moved |= move_one(c, number, (reads >> bit) & 1);
+        comm_io_note(c, number);
+    }
+}
+
+static bool move(pcclComm_t *c, bool all)
+{
     bool moved = false;
     links_set_now(c->session->links, comm_now());
     message_progress(&c->session->messages);
-    for (uint32_t i = 0; i < c->io.end; i++) {
-        struct comm_socket *s = &c->io.sockets[i];
-        if (s->fd < 0) continue;
-        if (s->connecting) {
-            moved |= finish_connecting(c, i);
-            if (s->fd < 0 || s->connecting) continue;
-        }
-        /* A pass sends first, because others wait for it. Received bytes make
-         * new work. */
-        if (s->blocked || engine_may_send(e, i)) moved |= transmit(c, i);
-        if (s->fd >= 0 && (all || s->expected)) moved |= receive(c, i);
-        bool opened = s->secure && s->blocked;
-        if (s->fd >= 0 && (opened || engine_may_send(e, i)))
-            moved |= transmit(c, i);
-    }
+    for (uint32_t word = 0; word * 64 < c->io.end; word++)
+        moved |= move_word(c, word, all);
     session_settle(c->session);
     return moved;
 }
@@ -313,24 +362,33 @@ bool comm_io_move_briefly(pcclComm_t *c)
 
 void comm_io_expect(pcclComm_t *c, const struct op *op)
 {
-    const struct engine *e = c->session->engine;
-    for (uint32_t i = 0; i < c->io.end; i++)
-        c->io.sockets[i].expected = engine_expects_from(e, op, i) ||
-                                    conn_is_relay(c->session->links, i);
+    size_t size = (c->io.end + 63) / 64 * sizeof c->io.expected[0];
+    memset(c->io.expected, op ? 0 : 0xff, size);
+    if (op) engine_expect(c->session->engine, op, c->io.expected);
+}
+
+static bool push_word(pcclComm_t *c, uint32_t word)
+{
+    uint64_t ahead = UINT64_MAX;
+    bool waits = false;
+    for (;;) {
+        uint32_t bit = next_bit(comm_io_busy(c, word), &ahead);
+        uint32_t number = word * 64 + bit;
+        if (bit == 64 || number >= c->io.end) return waits;
+        const struct comm_socket *s = &c->io.sockets[number];
+        if (s->fd < 0) continue;
+        bool sends = engine_may_send(c->session->engine, number);
+        if (sends && !s->connecting && !s->blocked) (void)transmit(c, number);
+        waits |= s->fd >= 0 && (s->connecting || s->blocked);
+    }
 }
 
 bool comm_io_push(pcclComm_t *c)
 {
-    struct engine *e = c->session->engine;
     bool waits = false;
     links_set_now(c->session->links, comm_now());
-    for (uint32_t i = 0; i < c->io.end; i++) {
-        const struct comm_socket *s = &c->io.sockets[i];
-        if (s->fd < 0) continue;
-        if (!s->connecting && !s->blocked && engine_may_send(e, i))
-            (void)transmit(c, i);
-        waits |= s->fd >= 0 && (s->connecting || s->blocked);
-    }
+    for (uint32_t word = 0; word * 64 < c->io.end; word++)
+        waits |= push_word(c, word);
     return waits || message_pending(&c->session->messages);
 }
 

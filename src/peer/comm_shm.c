@@ -269,6 +269,7 @@ bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
     }
     s->blocked = engine_tx_window(e, number, parts) > 0;
     c->io.cut |= s->blocked;
+    comm_io_note(c, number);
     if (done > 0) comm_shm_ring(c, number, CHANNEL_WANTS_DATA);
     if (channel->broken) comm_io_lost(c, number);
     return done > 0;

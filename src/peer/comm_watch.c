@@ -71,25 +71,46 @@ static bool was_left(const pcclComm_t *c, uint32_t number)
            !k->blocked && engine_may_send(c->session->engine, number);
 }
 
+static void watch_one(pcclComm_t *c, uint32_t number, bool work)
+{
+    struct comm_socket *k = &c->io.sockets[number];
+    uint32_t want = events_for(c, number, work);
+    /* A sleeping owner has armed its doorbells for itself. */
+    if (comm_shm_receives(c, number) && !progress_sleeps(c)) {
+        if (want == 0)
+            comm_shm_disarm(c, number);
+        else if (comm_shm_arm(c, number))
+            c->progress.wake_pending = true;
+    }
+    if (was_left(c, number)) c->progress.wake_pending = true;
+    if ((want & IO_READ) && comm_secure_has_input(k->secure))
+        c->progress.wake_pending = true;
+    /* If that fails, the next pass or tick tries again. */
+    (void)io_loop_watch(&c->background.loop, &k->watch, want);
+    uint64_t bit = (uint64_t)1 << (number % 64);
+    if (want != 0) c->io.watched[number / 64] |= bit;
+}
+
+/* Of 64 sockets those for which events_for() can have another answer than 0, or
+ * had one: where this thread does not read for operations, open connections of
+ * links have nothing that it waits for. */
+static uint64_t to_watch(const pcclComm_t *c, uint32_t word, bool work)
+{
+    if (c->progress.state == PROGRESS_BACKGROUND && work) return UINT64_MAX;
+    return comm_io_busy(c, word) | c->io.watched[word];
+}
+
 void comm_watch(pcclComm_t *c)
 {
     bool work = has_work(c->session);
-    for (uint32_t i = 0; i < c->io.end; i++) {
-        struct comm_socket *k = &c->io.sockets[i];
-        if (k->fd < 0) continue;
-        uint32_t want = events_for(c, i, work);
-        /* A sleeping owner has armed its doorbells for itself. */
-        if (comm_shm_receives(c, i) && !progress_sleeps(c)) {
-            if (want == 0)
-                comm_shm_disarm(c, i);
-            else if (comm_shm_arm(c, i))
-                c->progress.wake_pending = true;
+    for (uint32_t word = 0; word * 64 < c->io.end; word++) {
+        uint64_t left = to_watch(c, word, work);
+        c->io.watched[word] = 0;
+        for (; left != 0; left &= left - 1) {
+            uint32_t number = word * 64 + (uint32_t)__builtin_ctzll(left);
+            if (number >= c->io.end) break;
+            if (c->io.sockets[number].fd >= 0) watch_one(c, number, work);
         }
-        if (was_left(c, i)) c->progress.wake_pending = true;
-        if ((want & IO_READ) && comm_secure_has_input(k->secure))
-            c->progress.wake_pending = true;
-        /* If that fails, the next pass or tick tries again. */
-        (void)io_loop_watch(&c->background.loop, &k->watch, want);
     }
     watch_master(c);
     if (c->progress.wake_pending) io_loop_wake(&c->background.loop);

@@ -75,18 +75,15 @@ bool engine_has_work(const struct engine *e)
     return false;
 }
 
-bool engine_expects_from(const struct engine *e, const struct op *op,
-                         uint32_t number)
+void engine_expect(const struct engine *e, const struct op *op, uint64_t *set)
 {
-    const struct conn *c = e->links.conns[number];
-    if (!op || !c || c->peer || c->state != CONN_OPEN) return true;
     bool alone = e->op_end == 1;
     for (uint32_t i = 0; i < op->ep_count; i++) {
         const struct endpoint *ep = &op->eps[i];
-        if (ep->link == c->link && (!alone || engine_awaits(op, ep)))
-            return true;
+        if (alone && !engine_awaits(op, ep)) continue;
+        for (const struct conn *c = ep->link->conns; c; c = c->next)
+            set[c->number / 64] |= (uint64_t)1 << (c->number % 64);
     }
-    return false;
 }
 
 void engine_wait_begins(struct engine *e)

@@ -63,6 +63,11 @@ bool engine_may_send(const struct engine *e, uint32_t conn)
     return conn_may_send(&e->links, conn);
 }
 
+uint64_t engine_may_send_word(const struct engine *e, uint32_t word)
+{
+    return e->links.dirty[word];
+}
+
 void engine_clear_dirty(struct engine *e, uint32_t conn)
 {
     conn_clear_dirty(&e->links, conn);

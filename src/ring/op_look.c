@@ -22,8 +22,7 @@ void op_look(const struct op *op, struct op_look *look)
                              .epoch = op->epoch,
                              .coll = op->r.plan.coll,
                              .caller = caller_of(&op->r),
-                             .bytes = op_result_size(op),
-                             .mapped = op->mapped_bytes};
+                             .bytes = op_result_size(op)};
     if (op->plan.algorithm) algorithm_explain(&op->plan.r, &look->reason);
     if (!op_is_active(op)) return;
     for (uint32_t i = 0; i < op->ep_count; i++) {

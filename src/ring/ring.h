@@ -85,6 +85,9 @@ uint32_t engine_tx_window(struct engine *e, uint32_t conn,
                           struct conn_part parts[2]);
 void engine_tx(struct engine *e, uint32_t conn, size_t size);
 bool engine_may_send(const struct engine *e, uint32_t conn);
+/* The same of 64 connections, as the bits of a word: those of number 64 * word
+ * and above. */
+uint64_t engine_may_send_word(const struct engine *e, uint32_t word);
 void engine_clear_dirty(struct engine *e, uint32_t conn);
 
 void engine_tick(struct engine *e, pccl_ns now);
@@ -186,7 +189,10 @@ static inline bool op_is_done(const struct op *op)
 /* The operation is running, or it is complete while others may lack the
  * result. */
 bool op_is_active(const struct op *op);
-bool op_is_whole(const struct op *op);       /* its scope is the whole view */
+bool op_is_whole(const struct op *op); /* its scope is the whole view */
+enum plan_coll op_coll(const struct op *op);
+/* Bytes that it has read from the memory of other members. */
+uint64_t op_mapped(const struct op *op);
 struct wire_op op_name(const struct op *op); /* scope, tag and sequence */
 const uint64_t *op_scope(const struct op *op, uint32_t *count);
 /* The arguments of the call; of an all-to-all the bytes to and from that
@@ -217,7 +223,6 @@ struct op_look {
     const char *caller; /* name of the function that the caller implements with
                            it, borrowed from the call; or NULL */
     uint64_t bytes;     /* of the result */
-    uint64_t mapped;    /* bytes read from the memory of other members */
     uint32_t missing;   /* partners that it waits for */
     uint64_t partner;   /* the first of them */
     struct plan_reason reason; /* of the algorithm */
@@ -247,10 +252,9 @@ struct op *engine_op(struct engine *e, uint32_t number);
 bool engine_has_work(const struct engine *e); /* one is active */
 /* No operation can be launched, of the whole view or `scoped`. */
 bool engine_is_full(const struct engine *e, bool scoped);
-/* Bytes for op may arrive on this connection. Also true without an operation,
- * for messages, and before both HELLOs have passed. */
-bool engine_expects_from(const struct engine *e, const struct op *op,
-                         uint32_t conn);
+/* Sets the bits of the connections of links on which bytes for op may
+ * arrive. */
+void engine_expect(const struct engine *e, const struct op *op, uint64_t *set);
 /* The caller is launching operations and may launch the operation of the next
  * frame in shared memory: the frame stays there instead of going to the
  * unexpected messages (rule D2). A caller that waits for anything must not set

@@ -48,6 +48,16 @@ bool op_is_whole(const struct op *op)
     return op->whole;
 }
 
+enum plan_coll op_coll(const struct op *op)
+{
+    return op->r.plan.coll;
+}
+
+uint64_t op_mapped(const struct op *op)
+{
+    return op->mapped_bytes;
+}
+
 struct wire_op op_name(const struct op *op)
 {
     return (struct wire_op){

@@ -49,7 +49,10 @@ no ring after a write|peer/comm_shm.c|s/if (done > 0) comm_shm_ring(c, number, C
 a ring is given up after a signal|peer/comm_shm.c|s/           errno == EINTR)$/           false)/
 a held back HELLO is room in the channel|peer/comm_shm.c|s/s->blocked && comm_shm_sends(c, number)/s->blocked/
 the owner sleeps without a look|peer/comm_watch.c|s/if (arm_all(c)) most = 0;/(void)arm_all(c);/
-what the last connections bring stays|peer/comm_watch.c|s/if (was_left(c, i))/if (false)/
+what the last connections bring stays|peer/comm_watch.c|s/if (was_left(c, number))/if (false)/
+work is watched where something is busy|peer/comm_watch.c|s/if (c->progress.state == PROGRESS_BACKGROUND && work) return UINT64_MAX;//
+what was watched stays watched|peer/comm_watch.c|s/ | c->io.watched\[word\]//
+a blocked connection is not visited|peer/comm_io.c|s/bool waits = s->connecting || s->blocked;/bool waits = s->connecting;/
 a change does not wake the owner|peer/progress_core.c|s/SAME, MOVE . WATCH . WAKE,/SAME, MOVE \| WATCH,/
 no tick for testing calls|peer/progress_core.c|s/PROGRESS_TESTING, MOVE . START . WATCH,/PROGRESS_TESTING, MOVE | WATCH,/
 no watch after the last test|peer/progress_core.c|s/MOVE . STOP . WATCH,/MOVE \| STOP,/
