@@ -108,13 +108,11 @@ struct comm_io {
     struct comm_socket *sockets; /* CONNS_MAX, index = connection number */
     uint32_t end; /* no socket from this index on, and nothing written there */
     /* Bit sets over the sockets, so that a look costs as much as there is to
-     * do, and not as much as there are connections ("looks"). Bytes that the
-     * owner waits for may arrive here; these connect, are blocked, or are no
-     * open connection of a link, which all looks visit; the background thread
-     * watches these. */
-    uint64_t expected[CONNS_MAX / 64];
-    uint64_t visited[CONNS_MAX / 64];
-    uint64_t watched[CONNS_MAX / 64];
+     * do, and not as much as there are connections ("What a look costs"). */
+    uint64_t expected[CONNS_MAX / 64]; /* what the owner waits for may come */
+    uint64_t visited[CONNS_MAX / 64];  /* by all looks: they connect, are
+                                          blocked, or are not of a link */
+    uint64_t watched[CONNS_MAX / 64];  /* by the background thread */
     bool brief; /* this pass moves at most BRIEF_TURN in each direction */
     bool cut;   /* ... and has left something */
     enum comm_transport transport;
