@@ -11,8 +11,9 @@
 #
 # Every combination has a build folder of its own: build, build-asan,
 # build-tsan, each also with -clang. What the build lacks is installed first
-# (cmake/deps.sh). As many tests run at once as there are processors. Ends with
-# the summary of ctest and its exit status.
+# (cmake/deps.sh). Tests run at once: one and a half times as many as there are
+# processors, since many of them wait. Ends with the summary of ctest and its
+# exit status.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -93,4 +94,4 @@ cd "$build"
 # One line that says how far it is; failures are printed whole.
 if [ -t 1 ]; then export CTEST_PROGRESS_OUTPUT="${CTEST_PROGRESS_OUTPUT:-1}"; fi
 # shellcheck disable=SC2086 # a command and its arguments, or nothing
-$fixed ctest -j "$(nproc)" --output-on-failure ${fast:+-LE slow} "$@"
+$fixed ctest -j $(($(nproc) * 3 / 2)) --output-on-failure ${fast:+-LE slow} "$@"
