@@ -145,7 +145,7 @@ static uint32_t width(const struct links *n, const struct link *l)
 
 static bool may_dial(const struct links *n, const struct link *l)
 {
-    if (!l->known) return false;
+    if (!l->known || l->dropped) return false;
     if (l->open > 0) return l->outward && l->open + l->dialing < width(n, l);
     if (!l->sought || n->now < l->dial_at) return false;
     pccl_ns pause = l->again ? time_to_link(n, l) / 4 : 0;

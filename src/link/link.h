@@ -47,6 +47,7 @@ struct link {
     bool sought;    /* something needs it, and it is not open yet, or has yet to
                        show that it is alive (rule R3d) */
     bool failed;    /* ... and could not be made in time */
+    bool dropped;   /* its member was removed: nothing is dialed any more */
     bool carried;   /* data passed over it since it was opened */
     bool silent;    /* that is why it was lost */
     bool outward;   /* a dial of this end opened it, the last time */

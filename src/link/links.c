@@ -201,7 +201,8 @@ void links_drop(struct links *n, uint64_t id)
     struct link **slot = slot_of(n, id);
     struct link *l = *slot;
     if (!l) return;
-    l->wanted = l->sought = false; /* nothing is dialed again */
+    l->wanted = l->sought = false;
+    l->dropped = true; /* clients hear that it is closed, and may need it */
     way_leave(n, l);
     link_close(n, l);
     *slot = l->next;

@@ -174,6 +174,36 @@ static struct link *need(uint64_t id)
     return l;
 }
 
+static uint32_t dial_the_number_just_closed(void *user,
+                                            const struct wire_addr *addr)
+{
+    (void)user, (void)addr;
+    dials++;
+    return 0;
+}
+
+static void need_again(void *user, struct link *l, bool never)
+{
+    (void)user, (void)never;
+    (void)need(l->id);
+}
+
+/* A partial all-reduce looks for the next holder of a part as soon as a link is
+ * closed, and the view still has the member. */
+static void test_a_removed_member_is_not_dialed(void **state)
+{
+    (void)state;
+    uint32_t now = link_find(links, 2, false)->attempt, before = dials;
+    (void)half_open(now, now);
+    links->driver.dial = dial_the_number_just_closed;
+    links->clients[CLIENT_LAST].closed = need_again;
+    links_drop(links, 2);
+    assert_int_equal(closed, 1);
+    assert_int_equal(dials, before);
+    assert_int_equal(links->conns[0]->state, CONN_FREE);
+    assert_null(link_find(links, 2, false));
+}
+
 /* Rule R3k: once in an epoch, and not for a proposal. */
 static void test_making_a_link_gives_the_others_time(void **state)
 {
@@ -342,6 +372,7 @@ int main(void)
         TEST(test_a_message_may_end_the_sleep),
         TEST(test_a_link_in_the_making_is_not_closed),
         TEST(test_a_stale_link_is_dialed_anew),
+        TEST(test_a_removed_member_is_not_dialed),
         TEST(test_making_a_link_gives_the_others_time),
         TEST(test_near_links_are_dialed_in_turn),
         TEST(test_the_time_of_a_link_in_line_has_not_begun),
