@@ -316,16 +316,17 @@ static bool move_one(pcclComm_t *c, uint32_t number, bool reads)
  * that come after it. */
 static bool move_word(pcclComm_t *c, uint32_t word, bool all)
 {
-    const uint64_t *expected = &c->io.expected[word];
+    uint64_t expected = all ? UINT64_MAX : c->io.expected[word];
     uint64_t ahead = UINT64_MAX;
     bool moved = false;
     for (;;) {
-        uint64_t reads = all ? UINT64_MAX : c->io.visited[word] | *expected;
-        uint32_t bit = next_bit(reads | comm_io_busy(c, word), &ahead);
+        uint32_t bit = next_bit(expected | comm_io_busy(c, word), &ahead);
         uint32_t number = word * 64 + bit;
         if (bit == 64 || number >= c->io.end) return moved;
         if (c->io.sockets[number].fd < 0) continue;
-        moved |= move_one(c, number, (reads >> bit) & 1);
+        bool reads = ((expected >> bit) & 1) ||
+                     !conn_is_of_link(c->session->links, number);
+        moved |= move_one(c, number, reads);
         comm_io_note(c, number);
     }
 }

@@ -94,7 +94,6 @@ struct poll_loop {
     pccl_ns until;   /* PCCL_NEVER: the policy decides */
     bool keeps_lock; /* also from a thread that wants it */
     uint32_t looks;  /* so far */
-    bool expects; /* comm_io.expected is of this goal, and nothing has moved */
 };
 
 /* Polls until the result is neither IDLE nor MOVED, or until (IDLE) the

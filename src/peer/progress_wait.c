@@ -50,11 +50,10 @@ static enum look look_for_goal(pcclComm_t *c, struct poll_loop *loop)
     struct engine *e = c->session->engine;
     if (is_done(c, goal)) return LOOK_DONE;
     if (comm_is_cancelled(c)) return LOOK_ELSE;
-    bool full = loop->looks % PASSES_PER_FULL_PASS == 0;
-    if (full || !loop->expects) comm_io_expect(c, goal->op);
+    comm_io_expect(c, goal->op);
     engine_set_goal(e, goal->events ? NULL : goal->op);
-    bool moved = full ? comm_io_move(c) : comm_io_move_expected(c);
-    loop->expects = !moved;
+    bool moved = loop->looks % PASSES_PER_FULL_PASS ? comm_io_move_expected(c)
+                                                    : comm_io_move(c);
     engine_set_goal(e, NULL);
     /* After what peers have sent: a FLUSH aborts what lacks its last bytes. */
     if (needs_master(goal)) moved |= comm_master_read(c);

@@ -36,9 +36,6 @@ void op_plan_request(const struct engine *e, const struct op_request *r,
  * without a value. op_free_run() frees it, after the algorithm's end(). */
 void *op_take_state(struct engine *e, struct op *op, size_t zeroed,
                     size_t more);
-/* Takes the memory of the operation back from the connections. An operation
- * without endpoints has none there. */
-void op_forget(struct engine *e, const struct op *op);
 void op_free_run(struct engine *e, struct op *op); /* all but the request */
 /* Takes its memory back from the connections. Without endpoints it has none
  * there. */
