@@ -81,7 +81,7 @@ struct conn {
     uint32_t number;
     enum conn_state state;
     struct link *link;         /* NULL: ACCEPTED, or of a p2p link */
-    struct conn *next;         /* ... and its next connection */
+    struct conn *next;         /* the next one of that link, by number */
     struct p2p_link *peer;     /* of a connection for messages */
     struct offer_guest *guest; /* of a guest's connection */
     struct relay_leg *leg;     /* this member relays its bytes (rule N12) */
