@@ -3,7 +3,7 @@
 #ifndef PCCL_COORDINATORS_H
 #define PCCL_COORDINATORS_H
 
-#include "../master/master_server.h"
+#include "../master/server/master_server.h"
 #include "options.h"
 
 /* Fills in what `setup` has of --masters, for the coordinator that listens

@@ -7,7 +7,7 @@
 
 #include "launch_base.h"
 
-#include "../master/master_server.h"
+#include "../master/server/master_server.h"
 
 struct hook;
 

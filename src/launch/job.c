@@ -2,7 +2,7 @@
  * processes. */
 #include "job_rank.h"
 
-#include "../master/master_server.h"
+#include "../master/server/master_server.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* job_host.c - hosts of a job, and reports of their agents. */
-#include "../master/master_server.h"
+#include "../master/server/master_server.h"
 #include "host_room.h"
 #include "job_rank.h"
 #include "reach.h"

@@ -1,6 +1,6 @@
 /* job_watch.c - jobs that would not end by themselves, or not soon; and who
  * says why a rank ended the job. */
-#include "../master/master_server.h"
+#include "../master/server/master_server.h"
 #include "job_rank.h"
 
 #include <stdio.h>

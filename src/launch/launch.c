@@ -2,7 +2,7 @@
 #include "launch.h"
 
 #include "../base/env.h"
-#include "../master/master_server.h"
+#include "../master/server/master_server.h"
 #include "agent.h"
 #include "control.h"
 #include "coordinators.h"

@@ -1,7 +1,7 @@
 /* look_at.c - see look_at.h. */
 #include "look_at.h"
 
-#include "../master/master_server.h"
+#include "../master/server/master_server.h"
 #include "detach.h"
 #include "key.h"
 

@@ -5,7 +5,7 @@
 
 #include "options.h"
 
-#include "../master/master_server.h"
+#include "../master/server/master_server.h"
 
 struct open_run;
 

@@ -2,7 +2,7 @@
 #ifndef PCCL_LAUNCH_WEB_H
 #define PCCL_LAUNCH_WEB_H
 
-#include "../master/master_http.h"
+#include "../master/server/master_http.h"
 #include "address.h"
 
 /* Opens the web server, with the token of PCCL_STATUS_TOKEN, or a new one where

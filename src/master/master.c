@@ -3,9 +3,9 @@
 #include "master.h"
 
 #include "admission.h"
-#include "coverage.h"
+#include "coverage/coverage.h"
 #include "grants.h"
-#include "told.h"
+#include "watch/told.h"
 #include "votes.h"
 
 #include <string.h>

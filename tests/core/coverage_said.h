@@ -5,7 +5,7 @@
 
 #include "founded.h"
 
-#include "../../src/master/coverage.h"
+#include "../../src/master/coverage/coverage.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,7 @@
  * it holds, and how they end (rules N10 to N12). The peers are buffers. */
 #include "unit.h"
 
-#include "../../src/master/switchboard.h"
+#include "../../src/master/server/switchboard.h"
 
 #include <string.h>
 

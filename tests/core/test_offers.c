@@ -2,7 +2,7 @@
  * far behind it (rules S10e, S10f): one master, three members. */
 #include "founded.h"
 
-#include "../../src/master/offers.h"
+#include "../../src/master/state/offers.h"
 
 static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)

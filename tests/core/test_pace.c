@@ -2,7 +2,7 @@
  * or not at all (rule W4): one master, two members. */
 #include "founded.h"
 
-#include "../../src/master/stall.h"
+#include "../../src/master/watch/stall.h"
 
 #define DEADLINE (10 * PCCL_S)
 #define BEAT PCCL_TIME_TO_PING(DEADLINE)

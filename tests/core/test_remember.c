@@ -2,7 +2,7 @@
  * what is not kept, and a new one goes on from it (rules J1, J4, S4). */
 #include "founded.h"
 
-#include "../../src/master/memory.h"
+#include "../../src/master/succession/memory.h"
 
 enum { MEMBERS = 2, DEADLINE = 100 };
 

@@ -5,7 +5,7 @@
 #include "founded.h"
 
 #include "../../src/base/wire_resume.h"
-#include "../../src/master/memory.h"
+#include "../../src/master/succession/memory.h"
 
 enum { MEMBERS = 3, DEADLINE = 100, GRACE = 6 * DEADLINE };
 

@@ -2,7 +2,7 @@
  * (rules M8, M10, M11, M15): one master, three members, one deadline of 100. */
 #include "founded.h"
 
-#include "../../src/master/own_clock.h"
+#include "../../src/master/server/own_clock.h"
 
 enum { DEADLINE = 100, BEAT = DEADLINE / 10, LATE = 70 };
 

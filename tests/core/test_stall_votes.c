@@ -2,7 +2,7 @@
  * master; members 1 and 2 in one group, member 3 in another one. */
 #include "founded.h"
 
-#include "../../src/master/stall.h"
+#include "../../src/master/watch/stall.h"
 
 enum { MEMBERS = 3, AGE = 10, DEADLINE = 10000 };
 

@@ -4,7 +4,7 @@
 #include "founded.h"
 
 #include "../../src/base/siphash.h"
-#include "../../src/master/memory.h"
+#include "../../src/master/succession/memory.h"
 
 enum { MEMBERS = 3, DEADLINE = 100, GRACE = 6 * DEADLINE };
 

@@ -3,7 +3,7 @@
  * that linger. The peers are buffers; the test moves the bytes. */
 #include "said.h"
 
-#include "../../src/master/switchboard.h"
+#include "../../src/master/server/switchboard.h"
 
 enum { PEERS = 8 };
 

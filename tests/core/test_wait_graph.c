@@ -3,7 +3,7 @@
 #include "founded.h"
 
 #include "../../src/base/scope.h"
-#include "../../src/master/wait_graph.h"
+#include "../../src/master/watch/wait_graph.h"
 
 enum { MEMBERS = 4, TAG = 7 };
 

@@ -12,8 +12,8 @@ import sys
 
 import literals
 
-SOURCES = ('src/*/*.c', 'src/*/*.h', 'cmake/*.sh', 'cmake/*.cmake')
-READERS = ('src/*/*.c', 'python/src/**/*.c', 'python/src/**/*.py')
+SOURCES = ('src/**/*.c', 'src/**/*.h', 'cmake/*.sh', 'cmake/*.cmake')
+READERS = ('src/**/*.c', 'python/src/**/*.c', 'python/src/**/*.py')
 # Of CMake, of headers, and of programs of the tests: not of the environment.
 BUILD = re.compile(r'PCCL_(MPI|CUDA|HWLOC|CORES_ONLY|WERROR|SANITIZE|'
                    r'PYTHON_PACKAGE|VERSION\w*)$')

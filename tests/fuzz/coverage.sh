@@ -33,47 +33,47 @@ elastic/session_sync.c elastic/session_verdict.c elastic/session_view.c
 elastic/session_waits.c
 elastic/state.c elastic/state_list.c elastic/state_plan.c elastic/view.c
 master/blocked.c master/crossed.c master/deadlock.c master/dispute.c
-master/dispute_text.c master/edges.c
-master/limits.c master/master.c master/replicas.c master/replicas_collect.c
+master/dispute_text.c master/search/edges.c
+master/watch/limits.c master/master.c master/succession/replicas.c master/succession/replicas_collect.c
 master/round.c master/round_ops.c
-master/round_view.c master/silence.c master/state_vote.c master/succession.c
-master/told.c master/master_status.c master/run_status.c
-master/run_status_json.c master/run_metrics.c master/stall.c
-master/stall_ask.c master/stall_text.c master/wait_graph.c master/http_gate.c
+master/round_view.c master/watch/silence.c master/state/state_vote.c master/succession/succession.c
+master/watch/told.c master/watch/master_status.c master/watch/run_status.c
+master/watch/run_status_json.c master/watch/run_metrics.c master/watch/stall.c
+master/watch/stall_ask.c master/watch/stall_text.c master/watch/wait_graph.c master/server/http_gate.c
 launch/address.c launch/agent.c launch/agent_link.c launch/allocation.c
 launch/control.c launch/elect_etcd.c launch/elect_json.c launch/elect_place.c
 launch/elf_needed.c launch/hosts.c
-master/master_client.c
+master/server/master_client.c
 launch/option_coordinator.c launch/option_env.c launch/option_open.c
 launch/option_places.c
 launch/option_table.c
 launch/options.c launch/remote.c
 checkpoint/manifest_read.c checkpoint/snapshot_name.c
-master/journal_read.c master/remember.c
+master/succession/journal_read.c master/succession/remember.c
 base/secure.c base/secure_greeting.c base/secure_record.c base/secure_token.c
 base/secure_token_text.c base/run_key.c base/run_key_issuer.c
 base/wire_partial.c
-link/relay.c link/way.c master/relays.c launch/key.c
+link/relay.c link/way.c master/search/relays.c launch/key.c
 elastic/partial.c elastic/partial_call.c elastic/partial_move.c elastic/offer.c elastic/prefetch.c
 elastic/session_offer.c elastic/session_partial.c
-master/coverage.c master/coverage_call.c master/coverage_order.c
-master/master_open.c master/offers.c master/step_samples.c master/switchboard.c master/master_conn.c
+master/coverage/coverage.c master/coverage/coverage_call.c master/coverage/coverage_order.c
+master/server/master_open.c master/state/offers.c master/coverage/step_samples.c master/server/switchboard.c master/server/master_conn.c
 link/link_patience.c ring/backup.c ring/blocked_tags.c ring/engine.c
 ring/engine_io.c ring/exchange.c ring/op.c ring/op_queue.c ring/op_waits.c
-ring/pull.c ring/single_copy.c ring/spread_single_copy.c master/optimize.c master/sites.c
+ring/pull.c ring/single_copy.c ring/spread_single_copy.c master/search/optimize.c master/search/sites.c
 master/votes.c base/decimal.c base/memory_supply.c base/port_range.c
 base/secure_text.c link/shared_memory.c base/env.c mpi/slurm_task.c
 launch/option_elect.c
 base/io_wake.c base/secure_socket.c
-master/admission.c master/bandwidth.c master/bandwidth_plan.c
-master/coverage_parts.c master/grants.c master/journal.c master/journal_file.c
-master/link_shape.c master/master_gate.c master/master_http.c
-master/master_http_token.c master/master_keep.c master/master_listen.c
-master/master_looks.c master/master_proof.c master/master_report.c
-master/master_room.c master/master_search.c master/master_server.c
-master/master_socket.c master/order.c master/own_clock.c master/partition.c
-master/stall_watch.c master/topology.c master/topology_branch.c
-master/topology_climb.c master/topology_dp.c master/topology_local.c
+master/admission.c master/search/bandwidth.c master/search/bandwidth_plan.c
+master/coverage/coverage_parts.c master/grants.c master/succession/journal.c master/succession/journal_file.c
+master/search/link_shape.c master/server/master_gate.c master/server/master_http.c
+master/server/master_http_token.c master/succession/master_keep.c master/server/master_listen.c
+master/server/master_looks.c master/server/master_proof.c master/watch/master_report.c
+master/server/master_room.c master/search/master_search.c master/server/master_server.c
+master/server/master_socket.c master/search/order.c master/server/own_clock.c master/search/partition.c
+master/watch/stall_watch.c master/search/topology.c master/search/topology_branch.c
+master/search/topology_climb.c master/search/topology_dp.c master/search/topology_local.c
 trace/trace_clock.c trace/trace_file.c trace/trace_main.c
 checkpoint/checkpoint_read.c checkpoint/checkpoint_write.c base/file_layer.c
 launch/job.c launch/job_host.c launch/job_rank.c launch/job_drain.c
@@ -85,7 +85,7 @@ base/host.c base/descriptors.c launch/bind.c launch/reach.c launch/host_room.c
 launch/descriptor.c launch/hook.c launch/surroundings.c launch/coordinators.c
 launch/web.c
 launch/elect_http.c launch/state_file.c peer/api_env.c
-master/master_facts.c master/master_watch.c base/io_addr.c
+master/server/master_facts.c master/server/master_watch.c base/io_addr.c
 mpi/agree.c mpi/coll_pending.c mpi/coll_steps.c mpi/comm_split.c mpi/elastic.c
 mpi/elastic_partial.c mpi/graph.c mpi/inter.c mpi/match.c mpi/message_table.c
 mpi/mpi_comm.c mpi/mpi_probe.c mpi/p2p.c mpi/partitioned.c mpi/partner.c mpi/rank_use.c

@@ -8,7 +8,7 @@
 #include "../../src/elastic/session.h"
 #include "../../src/link/shared_memory.h"
 #include "../../src/master/master.h"
-#include "../../src/master/memory.h"
+#include "../../src/master/succession/memory.h"
 #include "../../src/ring/op.h"
 #include "driver_kernel.h"
 #include "tape.h"

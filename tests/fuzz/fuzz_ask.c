@@ -6,7 +6,7 @@
 
 #include "../../src/base/run_key.h"
 #include "../../src/launch/control.h"
-#include "../../src/master/master_server.h"
+#include "../../src/master/server/master_server.h"
 
 #include <assert.h>
 #include <netinet/in.h>

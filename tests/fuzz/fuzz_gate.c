@@ -2,7 +2,7 @@
  * pieces, ends that read slowly, crowds, and connections that it relays. What
  * one end of a relayed pair sends is what the other one gets, and in the end
  * nothing is left. */
-#include "../../src/master/switchboard.h"
+#include "../../src/master/server/switchboard.h"
 #include "fuzz.h"
 #include "sparse.h"
 

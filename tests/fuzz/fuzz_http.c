@@ -5,10 +5,10 @@
 
 #include "../../src/base/append.h"
 #include "../../src/base/base.h"
-#include "../../src/master/http_gate.h"
-#include "../../src/master/master_http.h"
-#include "../../src/master/master_server.h"
-#include "../../src/master/status_page.h"
+#include "../../src/master/server/http_gate.h"
+#include "../../src/master/server/master_http.h"
+#include "../../src/master/server/master_server.h"
+#include "../../src/master/server/status_page.h"
 
 #include <assert.h>
 #include <errno.h>

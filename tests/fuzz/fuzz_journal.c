@@ -2,9 +2,9 @@
  * anybody's making. */
 #include "fuzz.h"
 
-#include "../../src/master/journal_form.h"
+#include "../../src/master/succession/journal_form.h"
 #include "../../src/master/master.h"
-#include "../../src/master/memory.h"
+#include "../../src/master/succession/memory.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -2,12 +2,12 @@
  * and messages, well-formed or not. No assertion fails, everything it says can
  * be encoded, its status has no bytes that a terminal obeys, and when the last
  * one has gone nothing is left. */
-#include "../../src/master/stall.h"
+#include "../../src/master/watch/stall.h"
 #include "../../src/base/scope.h"
 #include "../../src/master/master.h"
-#include "../../src/master/master_report.h"
-#include "../../src/master/master_server.h"
-#include "../../src/master/master_status.h"
+#include "../../src/master/watch/master_report.h"
+#include "../../src/master/server/master_server.h"
+#include "../../src/master/watch/master_status.h"
 #include "master_say.h"
 #include "sparse.h"
 #include "tape.h"

@@ -6,7 +6,7 @@
 #include "server_client.h"
 
 #include "../../src/base/io_addr.h"
-#include "../../src/master/journal_form.h"
+#include "../../src/master/succession/journal_form.h"
 
 #include <assert.h>
 #include <fcntl.h>

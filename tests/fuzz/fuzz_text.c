@@ -5,7 +5,7 @@
 
 #include "../../src/base/wire.h"
 #include "../../src/elastic/state_list.h"
-#include "../../src/master/http_gate.h"
+#include "../../src/master/server/http_gate.h"
 #include "../../src/ring/algorithm_table.h"
 
 #include <assert.h>

@@ -8,7 +8,7 @@
 #include "../../src/base/secure_token.c"
 
 #include "../../src/base/run_key.h"
-#include "../../src/master/master_open.h"
+#include "../../src/master/server/master_open.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * probes, and the search. */
 #include "fuzz.h"
 
-#include "../../src/master/bandwidth.h"
-#include "../../src/master/topology.h"
+#include "../../src/master/search/bandwidth.h"
+#include "../../src/master/search/topology.h"
 
 #include <assert.h>
 #include <stdlib.h>

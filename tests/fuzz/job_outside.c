@@ -2,7 +2,7 @@
 #include "job_outside.h"
 
 #include "../../src/launch/spawn.h"
-#include "../../src/master/master_server.h"
+#include "../../src/master/server/master_server.h"
 
 #include <assert.h>
 #include <errno.h>

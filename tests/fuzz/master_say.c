@@ -4,7 +4,7 @@
 #include "../../src/base/arguments.h"
 #include "../../src/base/dtype.h"
 #include "../../src/base/scope.h"
-#include "../../src/master/coverage.h"
+#include "../../src/master/coverage/coverage.h"
 
 /* The round of that place, from the last one on; NULL: there is none. */
 static struct coverage_round *some_round(const struct master_group *g,

@@ -5,7 +5,7 @@
 
 #include "../../src/base/secure.h"
 #include "../../src/base/secure_token.h"
-#include "../../src/master/master_server_inside.h"
+#include "../../src/master/server/master_server_inside.h"
 #include "master_say.h"
 #include "server_wrap.h"
 #include "tape.h"

@@ -1,6 +1,6 @@
 /* test_journal.c - tests of the coordinator's journal: stopped, failed and
  * without power at every step; every byte flipped; every length. */
-#include "../../src/master/journal.h"
+#include "../../src/master/succession/journal.h"
 
 #include "../checkpoint/memory_disk.h"
 

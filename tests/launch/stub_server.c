@@ -2,7 +2,7 @@
  * executes one command line per connection: "abort CODE RANK", "report TEXT",
  * "warn TEXT", "loss TEXT", "members N", "pending N" or "ended". Reports the
  * quorum that it gets. */
-#include "../../src/master/master_server.h"
+#include "../../src/master/server/master_server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

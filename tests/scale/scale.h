@@ -9,7 +9,7 @@
 #define PCCL_TESTS_SCALE_H
 
 #include "../../src/elastic/session.h"
-#include "../../src/master/switchboard.h"
+#include "../../src/master/server/switchboard.h"
 #include "../sim/net.h"
 
 enum { SCALE_PIPE = 256 * 1024 }; /* bytes in flight, as a socket may have */

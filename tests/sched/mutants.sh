@@ -62,8 +62,8 @@ an end is not signalled|peer/comm.c|/^static void on_changed/,/^}/s/pthread_cond
 the bytes of a pass do not reach the kernel|peer/progress.c|s/comm_io_move_briefly(c)/false/;s/comm_io_move(c) \&\& event != PROGRESS_ON_TEST/false/
 an acknowledgement stays|peer/progress_wait.c|s/        if (engine_may_send(e, number)) (void)comm_shm_transmit(c, number);//
 a pushed message does not ring|peer/comm_io.c|s/            comm_shm_ring(c, number, CHANNEL_WANTS_DATA);//
-an answer does not wake the loop|master/master_search.c|s/    wake_send(&s->wake);//
-work does not wake the search|master/master_search.c|/^bool searcher_begin/,/^}/s/    pthread_cond_signal(&s->work);//
+an answer does not wake the loop|master/search/master_search.c|s/    wake_send(&s->wake);//
+work does not wake the search|master/search/master_search.c|/^bool searcher_begin/,/^}/s/    pthread_cond_signal(&s->work);//
 the wait of a vote is not a loop|peer/progress_wait.c|s/    while (!is_over(c, &goal)) comm_wait/    if (!is_over(c, \&goal)) comm_wait/
 MUTANTS
 [ "$done" -gt 0 ] || { echo "mutants.sh: no mutant has this name"; exit 1; }

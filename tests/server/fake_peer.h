@@ -4,7 +4,7 @@
 #define PCCL_TEST_PEER_H
 
 #include "../../src/base/secure.h"
-#include "../../src/master/master_server.h"
+#include "../../src/master/server/master_server.h"
 #include "../../src/base/wire.h"
 
 #include <ev.h>

@@ -60,13 +60,13 @@ links have one key for ever (K14)|base/secure_token.c|s/derive(bytes, sizeof byt
 a token is good before its time (K12)|base/secure_token_text.c|s/return TOKEN_EARLY;/return TOKEN_FINE;/
 a token never expires (K12)|base/secure_token_text.c|s/return TOKEN_EXPIRED;/return TOKEN_FINE;/
 clocks agree (K12)|base/secure_token_text.c|s/now - TOKEN_CLOCK_SKEW >= token->expires/now >= token->expires/
-a revoked name joins (K12)|master/master_open.c|s/fault = TOKEN_REVOKED;/fault = TOKEN_FINE;/
-a list with an error counts (K15)|master/master_open.c|s/    if (!done) {/    if (false) {/
-the key of links is nobody's (K14)|master/master_open.c|s/if (strcmp(identity, o->links.identity) == 0) return true;//
-who is revoked stays (K15)|master/master_proof.c|s/            expel(s, i, text);/            (void)text;/
-who has expired stays (K15)|master/master_proof.c|s/if (s->gate.open.on) ev_timer_start(s->options.loop, .s->recheck);//
-who waits for the hook hears nothing (K16)|master/master_proof.c|s/if (k .. k->waits) reassure(s, i);/(void)k;/
-the hook is asked about everybody (K16)|master/master_proof.c|s/!grants_allow(&s->machine, event->link, event->msg, text, sizeof text))/(text[0] = '\\0'))/
+a revoked name joins (K12)|master/server/master_open.c|s/fault = TOKEN_REVOKED;/fault = TOKEN_FINE;/
+a list with an error counts (K15)|master/server/master_open.c|s/    if (!done) {/    if (false) {/
+the key of links is nobody's (K14)|master/server/master_open.c|s/if (strcmp(identity, o->links.identity) == 0) return true;//
+who is revoked stays (K15)|master/server/master_proof.c|s/            expel(s, i, text);/            (void)text;/
+who has expired stays (K15)|master/server/master_proof.c|s/if (s->gate.open.on) ev_timer_start(s->options.loop, .s->recheck);//
+who waits for the hook hears nothing (K16)|master/server/master_proof.c|s/if (k .. k->waits) reassure(s, i);/(void)k;/
+the hook is asked about everybody (K16)|master/server/master_proof.c|s/!grants_allow(&s->machine, event->link, event->msg, text, sizeof text))/(text[0] = '\\0'))/
 the hook's no is a yes (K16)|launch/hook.c|s/WIFEXITED(status) .. WEXITSTATUS(status) == 0/WIFEXITED(status)/
 a hook that hangs is waited for (K16)|launch/hook.c|/^static void on_late/,/^}/s/    answer(c, false, why);/    (void)why;/
 the hook inherits the environment (K16)|launch/hook.c|s/\.env = env,/.env = environ,/

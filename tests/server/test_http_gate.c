@@ -1,5 +1,5 @@
 /* test_http_gate.c - tests of who gets what from the web server. */
-#include "../../src/master/http_gate.h"
+#include "../../src/master/server/http_gate.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* test_master_conn.c - tests of a connection's buffers, over a socket pair. */
-#include "../../src/master/master_socket.h"
+#include "../../src/master/server/master_socket.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #include "fake_peer.h"
 
 #include "../../src/base/io_wake.h"
-#include "../../src/master/master_http.h"
+#include "../../src/master/server/master_http.h"
 #include "../patience.h"
 
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * a new coordinator (rules J1, J3, J4). */
 #include "fake_peer.h"
 
-#include "../../src/master/memory.h"
+#include "../../src/master/succession/memory.h"
 #include "../patience.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* test_master_open.c - an open run on loopback sockets: a token that expires
  * while its holder is there (K15), the key of links at the coordinator (K14),
  * and who waits for a hook (K16). The clock of tokens is the test's. */
-#include "../../src/master/master_server.h"
+#include "../../src/master/server/master_server.h"
 
 #include "../patience.h"
 

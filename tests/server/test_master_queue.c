@@ -3,7 +3,7 @@
  *
  * The socket is a pair of functions: it takes and gives as many bytes as the
  * test allows, and then fails as the test says. */
-#include "../../src/master/master_socket.h"
+#include "../../src/master/server/master_socket.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* test_master_report.c - tests of the master's log lines. */
-#include "../../src/master/master_report.h"
+#include "../../src/master/watch/master_report.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #include "../../src/base/secure_token.c"
 
 #include "../../src/base/run_key.h"
-#include "../../src/master/master_open.h"
+#include "../../src/master/server/master_open.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

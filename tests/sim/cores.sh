@@ -7,7 +7,7 @@ library() { # FOLDER FILE LIBRARY
         sed "s|^/||; s|^|$1|; s|\.c\$||; /_cuda\$/d"
 }
 core="$(library '' CMakeLists.txt pccl_core)
-$(library master/ topology.cmake pccl_topology)
+$(library master/search/ topology.cmake pccl_topology)
 $(library reduce/ CMakeLists.txt pccl_reduce)
 $(library hash/ CMakeLists.txt pccl_hash)
 base/dtype link/shared_memory"

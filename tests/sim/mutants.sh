@@ -469,21 +469,21 @@ a vote under way is not refused (F6a)|master/votes.c|s/if (!pending \&\& msg->ep
 a verdict outlives a vote (F6b)|elastic/session.c|s/if (kind != VOTE_PENDING) session_call_over(s);//
 a verdict outlives a synchronization (F6b)|elastic/session_sync.c|s/if (s->sync_waits) session_call_over(s);//
 scopes are not reported (V4)|ring/flush.c|s/^    msg->sets = sets;/    msg->set_count = 0;/
-one vote is enough (O2)|master/optimize.c|s/t->votes\[VOTE_OPTIMIZE\] < t->members/t->votes[VOTE_OPTIMIZE] == 0/
+one vote is enough (O2)|master/search/optimize.c|s/t->votes\[VOTE_OPTIMIZE\] < t->members/t->votes[VOTE_OPTIMIZE] == 0/
 probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
-a failed probe is waited for (O4)|master/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
-probes begin before the last ones have ended (O4)|master/optimize.c|s/    if (probes_due(m, group)) return false;/    if (probes_due(m, group) \&\& false) return false;/
-one end alone of a pair probes (O3a)|master/optimize.c|s/^        order_probe(m, b, a, x->b_to_a, x->a_to_b);//
-ring of another question (O5)|master/optimize.c|s/if (x->ticket != ticket) return false;//
-ring of a larger world (O5)|master/optimize.c|s/if (asked != count) return false;//
-ring of other members (O6)|master/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//
+a failed probe is waited for (O4)|master/search/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
+probes begin before the last ones have ended (O4)|master/search/optimize.c|s/    if (probes_due(m, group)) return false;/    if (probes_due(m, group) \&\& false) return false;/
+one end alone of a pair probes (O3a)|master/search/optimize.c|s/^        order_probe(m, b, a, x->b_to_a, x->a_to_b);//
+ring of another question (O5)|master/search/optimize.c|s/if (x->ticket != ticket) return false;//
+ring of a larger world (O5)|master/search/optimize.c|s/if (asked != count) return false;//
+ring of other members (O6)|master/search/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//
 better ring forgotten (O6)|master/admission.c|s/ || optimize_has_better(m, m->group_list\[i\])//
 probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_close_unwanted(s->links);//
 crossed votes are refused amid a round (V5)|master/votes.c|s/!admission_all_open(m) || //
 more members than descriptors (M1b)|master/master.c|s/known >= m->peers_max/known >= PEERS_MAX/
 joins what it has no descriptors for (R3j)|elastic/session_view.c|s/if (have < need)/if (have >= need)/
-hosts are not kept together (O8)|master/optimize.c|s/if (host) behind = \*host;//
-networks are not kept together (O8)|master/optimize.c|s/if (network \&\& behind == 0) behind = \*network;//
+hosts are not kept together (O8)|master/search/optimize.c|s/if (host) behind = \*host;//
+networks are not kept together (O8)|master/search/optimize.c|s/if (network \&\& behind == 0) behind = \*network;//
 crossed votes wait (V5)|master/master.c|s/^    votes_refuse_crossed(m);//
 the scope's survivors are those of the view (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live = round_live_links(m, self->group);/
 the dead count as survivors (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live++;/
@@ -545,22 +545,22 @@ unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CO
 stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session_waits.c|s/^        session_send(s, \&beat);/        (void)beat;/
 past is told as lacking (W3)|elastic/session_waits.c|s/past ? WAIT_PAST : WAIT_LACKS/past ? WAIT_LACKS : WAIT_LACKS/
-nobody is asked what it lacks (W3)|master/stall_watch.c|s/^    stall_ask(m, false);//
-a silent member lacks nothing (W3)|master/wait_graph.c|s/return wait_is_silent(m, link) ? .*;/return WAIT_PART_UNKNOWN;/
+nobody is asked what it lacks (W3)|master/watch/stall_watch.c|s/^    stall_ask(m, false);//
+a silent member lacks nothing (W3)|master/watch/wait_graph.c|s/return wait_is_silent(m, link) ? .*;/return WAIT_PART_UNKNOWN;/
 any address is announced (N1)|base/wire_member.c|s/if (!wire_addr_is_host(a)) /if (false) /
 the seen address is dialed first (N2a)|link/link.c|s/(&l->member, l->turn)/(\&l->member, l->turn + 1)/
 one address is dialed (N2a)|link/link.c|s/    if (l->open == 0) l->turn++;//
 a silent address is not left (N2b)|link/link.c|s/^        way_try_other(.*;//
 dials that are lost count (N2c)|link/way.c|s/^            conn_forget_dial(n, other);/            (void)other;/
 a link forgets its address (N2c)|link/way.c|/^void way_found/,/^}/s/^    l->turn = c->turn;//
-anybody is relayed by the master (N12a)|master/relays.c|/^bool relays_take/,/^}/s/^    return false;$/    return true;/
-the master relays with any key (N12a)|master/relays.c|s/if (!m->may_relay || key->word\[0\] != m->key.word\[0\] ||/if (!m->may_relay \|\| false \&\&/
-the master relays unasked (N10b)|master/relays.c|s/(!m->may_relay || has_failed/(has_failed/
-the master never relays (N10b)|master/relays.c|s/(!m->may_relay || has_failed/(true || has_failed/
-the master reads without limit (N12c)|master/master_conn.c|s/return !c->relays || c->in_size/return true || c->in_size/
-the master drops the last bytes (N12e)|master/switchboard.c|s/bool kept = rest == 0 || (frame.*/bool kept = true;/
-the master leaves the other end open (N12e)|master/switchboard.c|s/    if (c->relays) part(b, c);/    if (c->partner) c->partner->partner = NULL;/
-the master keeps who waits (N12c)|master/switchboard.c|s/if (!c->partner \&\& c->linger_at <= now)/if (false)/
+anybody is relayed by the master (N12a)|master/search/relays.c|/^bool relays_take/,/^}/s/^    return false;$/    return true;/
+the master relays with any key (N12a)|master/search/relays.c|s/if (!m->may_relay || key->word\[0\] != m->key.word\[0\] ||/if (!m->may_relay \|\| false \&\&/
+the master relays unasked (N10b)|master/search/relays.c|s/(!m->may_relay || has_failed/(has_failed/
+the master never relays (N10b)|master/search/relays.c|s/(!m->may_relay || has_failed/(true || has_failed/
+the master reads without limit (N12c)|master/server/master_conn.c|s/return !c->relays || c->in_size/return true || c->in_size/
+the master drops the last bytes (N12e)|master/server/switchboard.c|s/bool kept = rest == 0 || (frame.*/bool kept = true;/
+the master leaves the other end open (N12e)|master/server/switchboard.c|s/    if (c->relays) part(b, c);/    if (c->partner) c->partner->partner = NULL;/
+the master keeps who waits (N12c)|master/server/switchboard.c|s/if (!c->partner \&\& c->linger_at <= now)/if (false)/
 anybody is relayed (N12a)|link/relay.c|s/^    return false;$/    return true;/
 a relay takes any key (N12a)|link/relay.c|s/if (!ours || c->rx.scope/if (c->rx.scope/
 what is ahead of PROPOSE is not relayed (N12a)|link/relay.c|s/hello.to)) return conn_park(c);/hello.to)) return false;/
@@ -577,51 +577,51 @@ a relay is dialed where its dials come from (N11a)|link/way.c|s/ && to->outward;
 nobody listens (N11a)|link/way.c|s/if (!l->relayed || n->now < l->listen_at) return;/return;/
 the old way stays (N11c)|link/way.c|s/^    link_close(n, l);$//
 a direct dial is taken (N11c)|link/way.c|s/return c->listens == 0 \&\& l \&\& l->relayed;/return false;/
-relays that have failed are named again (N10d)|master/relays.c|s/has_failed(e, id)) continue;/false) continue;/
-a relay that reaches one end (N10b)|master/relays.c|s/        if ((of_a || of_b) \&\& other < count) out\[other\] = true;//
-one relays for all (N10b)|master/relays.c|s/    if (best < count) m->loads\[best\]++;//
-rings without relays (N10c)|master/order.c|s/s.relayed = pass > 0;/s.relayed = false;/
-relays where links would do (N10c)|master/order.c|s/s.relayed = pass > 0;/s.relayed = true;/
-relayed edges are fast (N10c)|master/relays.c|s/^    edges_slow(m, group, e->a, e->b);$//
+relays that have failed are named again (N10d)|master/search/relays.c|s/has_failed(e, id)) continue;/false) continue;/
+a relay that reaches one end (N10b)|master/search/relays.c|s/        if ((of_a || of_b) \&\& other < count) out\[other\] = true;//
+one relays for all (N10b)|master/search/relays.c|s/    if (best < count) m->loads\[best\]++;//
+rings without relays (N10c)|master/search/order.c|s/s.relayed = pass > 0;/s.relayed = false;/
+relays where links would do (N10c)|master/search/order.c|s/s.relayed = pass > 0;/s.relayed = true;/
+relayed edges are fast (N10c)|master/search/relays.c|s/^    edges_slow(m, group, e->a, e->b);$//
 silent links are not told (W1)|link/link_patience.c|s/pairs\[count++\] = c->to;/pairs[count++] = 0;/
-all are in each scope (W2)|master/wait_graph.c|s/if (w->scope == 0) return true;/return true;/
-the reports of an old view tell of operations (W2)|master/wait_graph.c|s/return told->epoch == .*/return told;/
-a report is old (W2)|master/told.c|s/told->current = take_sets/told->current = !take_sets/
+all are in each scope (W2)|master/watch/wait_graph.c|s/if (w->scope == 0) return true;/return true;/
+the reports of an old view tell of operations (W2)|master/watch/wait_graph.c|s/return told->epoch == .*/return told;/
+a report is old (W2)|master/watch/told.c|s/told->current = take_sets/told->current = !take_sets/
 operations do not block (W1)|ring/op_waits.c|s/.blocks = op->awaited,/.blocks = false,/
-data are never slow (W4)|master/stall.c|s/s->rate < s->best \/ SLOW/false/
-two reports at once are a rate (W4)|master/told.c|s/close = took < beat \/ 2/close = false/
-a synchronization is over at once (W4)|master/stall.c|s/return p->sync.voted || .*;/return p->sync.voted;/
-silence is no loss|master/silence.c|s/^    drop(m, link);$/    return false;\n&/
-a whole deadline of silence (M8)|master/silence.c|s/ >= PCCL_TIME_TO_LOSE(m->deadline);/ >= m->deadline;/
+data are never slow (W4)|master/watch/stall.c|s/s->rate < s->best \/ SLOW/false/
+two reports at once are a rate (W4)|master/watch/told.c|s/close = took < beat \/ 2/close = false/
+a synchronization is over at once (W4)|master/watch/stall.c|s/return p->sync.voted || .*;/return p->sync.voted;/
+silence is no loss|master/watch/silence.c|s/^    drop(m, link);$/    return false;\n&/
+a whole deadline of silence (M8)|master/watch/silence.c|s/ >= PCCL_TIME_TO_LOSE(m->deadline);/ >= m->deadline;/
 a round that never comes is waited for (M9)|elastic/session.c|s/^    waiting |= s->fault_epoch == .*//
-who gets no CPU time is lost (M10)|master/silence.c|s/e == EVIDENCE_RUNNABLE ||/false ||/
-silent FLUSHED is waited for (R8)|master/limits.c|s/p->answer < ANSWER_FLUSHED ? "FLUSH"/false ? "FLUSH"/
-silent REPLY is waited for (R8)|master/limits.c|s/p->answer < ANSWER_TOLD ? "QUERY"/false ? "QUERY"/
-silent RESULT is waited for (R8)|master/limits.c|s/round_ops_owes(g, link) ? "DONATE"/false ? "DONATE"/
-silent READY is waited for (R8)|master/limits.c|s/p->proposed \&\& !p->ready ? "PROPOSE"/false ? "PROPOSE"/
-no CPU time, and no answer (R8a)|master/limits.c|s/silence_is_excused(m, link) || //
-stopped for a while, and no answer (R8a)|master/limits.c|s/(d->silent ? 2 : 1)/1/
-links to the silent are owed (R8b)|master/limits.c|s/ || (delayed \&\& !silent)//
-answers not read while it slept (R8a)|master/silence.c|s/limits_extend(m, i, \*since);//
+who gets no CPU time is lost (M10)|master/watch/silence.c|s/e == EVIDENCE_RUNNABLE ||/false ||/
+silent FLUSHED is waited for (R8)|master/watch/limits.c|s/p->answer < ANSWER_FLUSHED ? "FLUSH"/false ? "FLUSH"/
+silent REPLY is waited for (R8)|master/watch/limits.c|s/p->answer < ANSWER_TOLD ? "QUERY"/false ? "QUERY"/
+silent RESULT is waited for (R8)|master/watch/limits.c|s/round_ops_owes(g, link) ? "DONATE"/false ? "DONATE"/
+silent READY is waited for (R8)|master/watch/limits.c|s/p->proposed \&\& !p->ready ? "PROPOSE"/false ? "PROPOSE"/
+no CPU time, and no answer (R8a)|master/watch/limits.c|s/silence_is_excused(m, link) || //
+stopped for a while, and no answer (R8a)|master/watch/limits.c|s/(d->silent ? 2 : 1)/1/
+links to the silent are owed (R8b)|master/watch/limits.c|s/ || (delayed \&\& !silent)//
+answers not read while it slept (R8a)|master/watch/silence.c|s/limits_extend(m, i, \*since);//
 newcomers while an update runs (M3a)|master/round_view.c|s/p->info.id <= g->admitted :/true :/
 an update of many newcomers (M3b)|master/round.c|s/>= 2 \* m->deadline) g->admitted = 0/>= 2 * m->deadline) g->admitted += 0/
-who was stopped is waited for (M10)|master/silence.c|s/e == EVIDENCE_TRACED)/e != EVIDENCE_NONE)/
-evidence for ever (M10)|master/silence.c|s/m->now - p->silence.seen_at < m->deadline/true/
-evidence of another silence (M10)|master/silence.c|s/p->silence = (struct master_silence){.since = m->now};/p->silence.since = m->now;/
-the silent are not told (M10)|master/silence.c|s/if (silence_is_suspect(m, i)) m->ids/if (false) m->ids/
+who was stopped is waited for (M10)|master/watch/silence.c|s/e == EVIDENCE_TRACED)/e != EVIDENCE_NONE)/
+evidence for ever (M10)|master/watch/silence.c|s/m->now - p->silence.seen_at < m->deadline/true/
+evidence of another silence (M10)|master/watch/silence.c|s/p->silence = (struct master_silence){.since = m->now};/p->silence.since = m->now;/
+the silent are not told (M10)|master/watch/silence.c|s/if (silence_is_suspect(m, i)) m->ids/if (false) m->ids/
 links of the silent are judged (M10)|elastic/session.c|s/links_excuse(s->links, msg->ids, msg->id_count);//
 dials to the silent are judged (M10)|link/link_patience.c|s/if (l) l->wanted_at = n->now;//
-an attempt to link the silent counts (M10)|master/edges.c|s/if (silence_is_suspect(m, x) .*//
-a deaf master judges (M11)|master/silence.c|s/return m->now - m->heard_at >= .*;/return false;/
-no time after an outage (M11)|master/silence.c|s/\*since = m->now + grace;/*since = m->now;/
-its own sleep counts (M15)|master/own_clock.c|s/^ *c->slept += gap;//
-its clock goes back (M15)|master/own_clock.c|s/c->due > c->last/true/
-no fresh deadline after its sleep (M15)|master/silence.c|/^void silence_slept/,/^}/s/give_time(m, gap);/(void)gap;/
-strangers pay for its sleep (M15)|master/silence.c|s/m->peers\[i\].last_recv = m->now;/(void)0;/
+an attempt to link the silent counts (M10)|master/search/edges.c|s/if (silence_is_suspect(m, x) .*//
+a deaf master judges (M11)|master/watch/silence.c|s/return m->now - m->heard_at >= .*;/return false;/
+no time after an outage (M11)|master/watch/silence.c|s/\*since = m->now + grace;/*since = m->now;/
+its own sleep counts (M15)|master/server/own_clock.c|s/^ *c->slept += gap;//
+its clock goes back (M15)|master/server/own_clock.c|s/c->due > c->last/true/
+no fresh deadline after its sleep (M15)|master/watch/silence.c|/^void silence_slept/,/^}/s/give_time(m, gap);/(void)gap;/
+strangers pay for its sleep (M15)|master/watch/silence.c|s/m->peers\[i\].last_recv = m->now;/(void)0;/
 a view that is not kept (J1)|master/round.c|/may_install(m, group) ||/,/!memory_keep(m))/s/!memory_keep(m)/false/
-shared state that is not kept (J1)|master/state_vote.c|s/^    if (!memory_keep(m)) return;.*//
-rounds once more after a restart (J4)|master/remember.c|s/^    memory->round += MEMORY_ROUNDS_SKIPPED;//
-peers once more after a restart (J4)|master/remember.c|s/^    memory->id += MEMORY_IDS_SKIPPED;//
+shared state that is not kept (J1)|master/state/state_vote.c|s/^    if (!memory_keep(m)) return;.*//
+rounds once more after a restart (J4)|master/succession/remember.c|s/^    memory->round += MEMORY_ROUNDS_SKIPPED;//
+peers once more after a restart (J4)|master/succession/remember.c|s/^    memory->id += MEMORY_IDS_SKIPPED;//
 a sleeper judges (M12)|link/link_patience.c|s/^    if (slept <= tick).*/    return;/
 codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/
 codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/
@@ -632,25 +632,25 @@ codes: no restore of a ring|ring/allreduce_ring.c|s/^    backup_save(op, &s->bac
 codes: no restore of a flat one|ring/allreduce_flat.c|s/^    keep_input_codes(op);/    ((struct allreduce_flat_state *)op->state)->folded = true;/
 codes: own part left out|ring/allreduce_ring.c|s/s->codes + x->offset, body,/s->codes + x->offset, s->codes + x->offset,/
 broken link not reported|ring/op_frame.c|s/^    e->out.fault(e->out.user, alone.*/    (void)alone; if (false)\n&/
-departed peers vote (S1)|master/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
-decided without the late (S1)|master/state_vote.c|s/master_finds(m, &g->hints.syncs, is_free, group, 0))/g->restart)/; s/if (voters + optimizers == 0) return;/if (voters < 2) return;/; s/if (voters == members)/if (voters > 1)/
-strategies mix (S2a)|master/state_vote.c|s/is_popular(p) == popular) continue;/true) continue;/
-newcomers choose the strategy (S2a)|master/state_vote.c|s/was_in_last(p, r) ? PEERS_MAX : 1/1/
-the lowest rank does not break the tie of strategies (S2a)|master/state_vote.c|s/return lowest \&\& is_popular(lowest);/return false;/
-receive-only is elected (S2)|master/state_vote.c|s/if (!votes(m, link, group) || s->strategy == SYNC_RECEIVE_ONLY)/if (!votes(m, link, group))/
-receive-only serves (S2)|master/state_vote.c|s/s->part = s->strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/s->part = PART_SERVES;/
-receiver becomes a holder (S8)|master/state_vote.c|s/p->sync.strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/PART_SERVES;/
-revision stands still (S3)|master/state_vote.c|s/e.resume ? r->revision : r->revision + 1/r->revision/
-ahead is welcome (S3)|master/state_vote.c|s/if (s->revision > e->expected) {/if (s->revision > e->expected + 1) {/
-any checkpoint resumes (S4)|master/state_vote.c|s/answer(m, i, SYNC_FOREIGN, e->expected);/e->current = true;/
-the run is forgotten (S4)|master/state_vote.c|s/if (was_in_last(.*)) e.resume = false;/e.resume = false;/
-those behind are candidates (S5)|master/state_vote.c|s/return s->revision == e->expected || .*;/return true;/
-least popular wins (S5)|master/state_vote.c|s/count < best_votes ||/count > best_votes ||/
-tie by link (S5)|master/state_vote.c|s/rank > best_rank)/false)/
-outvoted sender receives (S5)|master/state_vote.c|s/if (!same \&\& s->strategy == SYNC_SEND_ONLY) {/if (false) {/
-other tensors as receivers (S6)|master/state_vote.c|s/s->structure == winner.structure ? PART_LACKS : PART_DIFFERS/PART_LACKS/
-leaver is listed (S6)|master/state_vote.c|s/if (!in_group(p, group) || p->leaving || p->sync.part != part) continue;/if (!in_group(p, group) || p->sync.part != part) continue;/
-complete though one receives (S8)|master/state_vote.c|s/if (open == 0 || /if (open <= 1 || /
+departed peers vote (S1)|master/state/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
+decided without the late (S1)|master/state/state_vote.c|s/master_finds(m, &g->hints.syncs, is_free, group, 0))/g->restart)/; s/if (voters + optimizers == 0) return;/if (voters < 2) return;/; s/if (voters == members)/if (voters > 1)/
+strategies mix (S2a)|master/state/state_vote.c|s/is_popular(p) == popular) continue;/true) continue;/
+newcomers choose the strategy (S2a)|master/state/state_vote.c|s/was_in_last(p, r) ? PEERS_MAX : 1/1/
+the lowest rank does not break the tie of strategies (S2a)|master/state/state_vote.c|s/return lowest \&\& is_popular(lowest);/return false;/
+receive-only is elected (S2)|master/state/state_vote.c|s/if (!votes(m, link, group) || s->strategy == SYNC_RECEIVE_ONLY)/if (!votes(m, link, group))/
+receive-only serves (S2)|master/state/state_vote.c|s/s->part = s->strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/s->part = PART_SERVES;/
+receiver becomes a holder (S8)|master/state/state_vote.c|s/p->sync.strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/PART_SERVES;/
+revision stands still (S3)|master/state/state_vote.c|s/e.resume ? r->revision : r->revision + 1/r->revision/
+ahead is welcome (S3)|master/state/state_vote.c|s/if (s->revision > e->expected) {/if (s->revision > e->expected + 1) {/
+any checkpoint resumes (S4)|master/state/state_vote.c|s/answer(m, i, SYNC_FOREIGN, e->expected);/e->current = true;/
+the run is forgotten (S4)|master/state/state_vote.c|s/if (was_in_last(.*)) e.resume = false;/e.resume = false;/
+those behind are candidates (S5)|master/state/state_vote.c|s/return s->revision == e->expected || .*;/return true;/
+least popular wins (S5)|master/state/state_vote.c|s/count < best_votes ||/count > best_votes ||/
+tie by link (S5)|master/state/state_vote.c|s/rank > best_rank)/false)/
+outvoted sender receives (S5)|master/state/state_vote.c|s/if (!same \&\& s->strategy == SYNC_SEND_ONLY) {/if (false) {/
+other tensors as receivers (S6)|master/state/state_vote.c|s/s->structure == winner.structure ? PART_LACKS : PART_DIFFERS/PART_LACKS/
+leaver is listed (S6)|master/state/state_vote.c|s/if (!in_group(p, group) || p->leaving || p->sync.part != part) continue;/if (!in_group(p, group) || p->sync.part != part) continue;/
+complete though one receives (S8)|master/state/state_vote.c|s/if (open == 0 || /if (open <= 1 || /
 lists not sent again (S8)|master/master.c|s/if (p->sync.part != PART_NONE) g->sync_changed = true;//
 block not checked (S7)|elastic/state_plan.c|s/if (t->blocks > 1) return hash == .*;/if (t->blocks > 1) return true;/
 late answer taken (S7)|elastic/state.c|s/ \&\&$/ \&\&/;s/(x->piece.kind == STATE_NAMES || x->piece.size == f->index)/true/
@@ -661,8 +661,8 @@ names begun by one, ended by another (S7d)|elastic/state_plan.c|s/if (s->names_f
 a question of more than a frame (S7d)|elastic/state.c|s/ || p->size > FRAME_BODY_MAX)/)/
 receive-only passes on (S7)|elastic/session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/true);/
 retries counted twice (S8)|elastic/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
-credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
-another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/;/
+credit to the wrong one (S8)|master/state/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
+another call is waited for (S9)|master/state/state_vote.c|s/refuse_crossed(m, group);/;/
 a busy member serves guests (S10d)|elastic/session_offer.c|s/           engine_has_work(s->engine);/           false;/
 guests are served in a flush (S10d)|elastic/session_offer.c|s/links_is_frozen(s->links) ||/false ||/
 the rate of an offer is not kept (S10d)|elastic/offer.c|s/^    return o->tokens > 0;/    return true;/
@@ -675,11 +675,11 @@ guests without an offer (S10c)|elastic/offer.c|s/^    if (!o->list) return false
 guests keep their connection after the offer (S10c)|elastic/offer.c|s/^    o->round = 0;$/    return;/
 other tensors go to former guests (S10c)|elastic/offer.c|s/if (o->list \&\& o->structure != list->structure) close_guests(o);//
 a silent guest keeps its place (S10c)|link/links.c|s/if (c->state == CONN_OPEN \&\& c->link \&\& !is_used(n, c->link)) return;/if (c->state == CONN_OPEN \&\& (!c->link || !is_used(n, c->link)) \&\& !c->peer) return;/
-the highest revision counts (S10e)|master/offers.c|s/m->ids\[count \/ 2\]/m->ids[count - 1]/
-the lowest revision counts (S10e)|master/offers.c|s/m->ids\[count \/ 2\]/m->ids[0]/
-old newcomers wait on (S10f)|master/offers.c|s/    if (!current(m, group, \&revision)) return;/    return;/
-a proposed newcomer is too old (S10f)|master/offers.c|s/p->group != group || p->proposed ||/p->group != group ||/
-max_stale is not allowed (S10f)|master/offers.c|s/revision - o->revision <= o->max_stale)/false)/
+the highest revision counts (S10e)|master/state/offers.c|s/m->ids\[count \/ 2\]/m->ids[count - 1]/
+the lowest revision counts (S10e)|master/state/offers.c|s/m->ids\[count \/ 2\]/m->ids[0]/
+old newcomers wait on (S10f)|master/state/offers.c|s/    if (!current(m, group, \&revision)) return;/    return;/
+a proposed newcomer is too old (S10f)|master/state/offers.c|s/p->group != group || p->proposed ||/p->group != group ||/
+max_stale is not allowed (S10f)|master/state/offers.c|s/revision - o->revision <= o->max_stale)/false)/
 blocks that are too old will do (S10f)|elastic/prefetch.c|s/return got > least;/return got > 0;/
 a guest stays with a silent member (S10g)|elastic/prefetch.c|s/if (connects \&\& now - p->since >= p->deadline)/if (false)/
 a guest takes what it did not ask for (S10d)|elastic/prefetch.c|s/    if (f->size != q->size) return false;//
@@ -700,10 +700,10 @@ restart at the first failure (R4)|master/round.c|s/if (g->unlinked \&\& !g->deci
 one lost, the others stay (R6)|link/conn.c|s/^        close_rest(n, l);//
 a small HELLO is enough (R3)|link/links.c|s/c->rx.size >= n->fill_size/true/
 a failed link is sought for ever (R3)|link/link.c|s/^    l->sought = false;$/    return;/
-the smaller set goes on (R4)|master/order.c|s/if (size != other) return size > other;/if (size != other) return size < other;/
-of two halves the last one (R4)|master/order.c|s/(set \& (differ/(than \& (differ/
-members that stay are evicted (R4)|master/partition.c|s/if (m->peers\[m->sorted\[i\]\].stays) return false;//
-useless links are made for ever (R4)|master/edges.c|s/if (e->breaks <= MASTER_BREAKS_MAX) return;/return;/
+the smaller set goes on (R4)|master/search/order.c|s/if (size != other) return size > other;/if (size != other) return size < other;/
+of two halves the last one (R4)|master/search/order.c|s/(set \& (differ/(than \& (differ/
+members that stay are evicted (R4)|master/search/partition.c|s/if (m->peers\[m->sorted\[i\]\].stays) return false;//
+useless links are made for ever (R4)|master/search/edges.c|s/if (e->breaks <= MASTER_BREAKS_MAX) return;/return;/
 what a bad pair hides is not surveyed (R4d)|master/round.c|s/g->survey = !g->survey;/g->survey = false;/
 a survey waits for relays (R4d)|elastic/session_view.c|s/is_relayed(v, i)) want/is_relayed(v, v->rank)) want/
 who is tried ahead of its PROPOSE (R4f)|elastic/session_view.c|s/links_missed(s->links) ||//
@@ -711,7 +711,7 @@ a small world is not surveyed (R4d)|master/round.c|s/!g->surveyed \&\& !g->mesh;
 an unreachable pair is not surveyed (R4d)|master/round.c|s/g->survey |= !known;/(void)known;/
 a known bad pair is surveyed (R4d)|master/round.c|s/g->survey |= !known;/g->survey |= known || !known;/
 a small world surveys few pairs (R4d)|elastic/session_view.c|s/bool all = v->mesh || (v->survey .*/bool all = v->mesh;/
-a survey is not asked (R4)|master/order.c|s/if (m->groups\[group\].surveyed) {/if (false) {/
+a survey is not asked (R4)|master/search/order.c|s/if (m->groups\[group\].surveyed) {/if (false) {/
 a lost link takes old dials (R6)|link/conn.c|s/l->generation++; .*//
 late dial is accepted (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
 DONE before that of all (D11)|ring/op_done.c|s/ : all_done(op);/ : true;/
@@ -740,8 +740,8 @@ a proposal asks what is in memory for a sign of life (R7b)|link/link.c|s/if (con
 a silent member of the host is reported by others (R7b)|link/link_patience.c|s/ || conn_has_no_path(c))/)/
 a link within the host has the time of one to another (R3k)|link/link.c|s/more ? PCCL_TIME_TO_DETECT/false ? PCCL_TIME_TO_DETECT/
 a sum beyond the credit is not announced (D17)|ring/small_tree.c|s/if (!plan_is_root(p)) op_announce(.*//
-links of the tree although a pair is bad (D17)|master/link_shape.c|s/ \&\& !has_bad_pair(m, g, count, false)//
-links of the grid although a pair is bad (D20)|master/link_shape.c|s/ \&\& !has_bad_pair(m, g, count, true)//
+links of the tree although a pair is bad (D17)|master/search/link_shape.c|s/ \&\& !has_bad_pair(m, g, count, false)//
+links of the grid although a pair is bad (D20)|master/search/link_shape.c|s/ \&\& !has_bad_pair(m, g, count, true)//
 no links of the grid are made (D20)|elastic/session_view.c|s/if (v->grid) want_grid(s, at);//
 a sum that lacks one of its row (D20)|ring/small_grid.c|s/ || --s->row_missing > 0) return;/) return; s->row_missing = 0;/
 sums of a row sent before its data (D20)|ring/small_grid.c|s/if (row) x->after = AFTER_ROW;//
@@ -765,7 +765,7 @@ segments are not passed on (D24)|ring/broadcast_grid.c|s/link_dirty(\&e->links, 
 the next column's band (D24)|ring/broadcast_grid.c|s/from->column == to->column);/from->column == to->column + 1);/
 no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
 result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recvbuf, fold_size(op));/(void)0;/
-a term that is taken is claimed (H13)|master/replicas_collect.c|s/ || msg->resume.term == k->claim//
+a term that is taken is claimed (H13)|master/succession/replicas_collect.c|s/ || msg->resume.term == k->claim//
 a launch takes large data (D2)|ring/op_frame.c|s/f->size > LAUNCH_TAKES/false/
 launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->scope, f->tag, f->seq));/true);/
 frame left by a waiting one (D2)|ring/op_frame.c|s/if (!leaves \&\& !e->defers) return false;//
@@ -858,7 +858,7 @@ fast path knows one way for all sizes (D9c)|ring/fast_path.c|s/    q->tree = siz
 fast path in place at rank 2 (D9)|ring/fast_path.c|/^static void fold/,/^}/s/if (r->sendbuf == r->recvbuf) {/if (false) {/
 a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
 a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, session_forced((enum op_verdict)v->state));/}
-an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at <= since) drop(g, i);/drop(g, i);/
+an update tries the pair that it waits for (R3h)|master/search/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at <= since) drop(g, i);/drop(g, i);/
 copies outlive their epoch (D7b)|ring/engine.c|s/^    op_drop_results(e);//
 fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/ \&\&/
 fast path beside operations (D9)|ring/fast_path.c|s/if (!ready .. e->op_end > 0 .. r->members)/if (!ready || r->members)/
@@ -927,33 +927,33 @@ fast endpoints of closed connections (D9)|ring/op_frame.c|s/    e->fast.known = 
 view_epoch ignored at launch|elastic/session_launch.c|s/    if (!r->members && view_epoch != 0 .*/    if (false)/
 view_epoch ignored on the fast path|elastic/session_launch.c|s/if (view_epoch != 0 .* return false;//
 a donation over a half-sent buffer (F5)|ring/op_done.c|s/^    conn_cut_sending(&e->links, op);//
-a slow reader stays connected|master/switchboard.c|s/switchboard_lose(b, c, "reads too slowly");/(void)c;/
-registered peers make room (M1a)|master/switchboard.c|s/ && p->state == PEER_CONNECTED;/;/
-a stranger announces what it likes|master/switchboard.c|s/stranger ? CONN_IN_START : WIRE_FRAME_MAX/WIRE_FRAME_MAX/
-who lingers stays|master/switchboard.c|s/switchboard_lose(b, c, "lingered for too long");/(void)c;/
-half a message is thrown away|master/master_conn.c|s/^    memmove(c->in, c->in + c->in_done, left);//
-a full switchboard accepts|master/switchboard.c|s/return b->conn_count >= b->limits.conns_max ||/return/
-who is lost is no event|master/switchboard.c|/^static void end(/,/^}/s/    b->out.step(.*//
-a report is added to the one before (G1)|master/step_samples.c|s/^    if (again) g->sum -= old->count;//
-the dead count on (G2)|master/step_samples.c|/^void samples_settle/,/^}/s/add_all(m, group);/(void)group;/
+a slow reader stays connected|master/server/switchboard.c|s/switchboard_lose(b, c, "reads too slowly");/(void)c;/
+registered peers make room (M1a)|master/server/switchboard.c|s/ && p->state == PEER_CONNECTED;/;/
+a stranger announces what it likes|master/server/switchboard.c|s/stranger ? CONN_IN_START : WIRE_FRAME_MAX/WIRE_FRAME_MAX/
+who lingers stays|master/server/switchboard.c|s/switchboard_lose(b, c, "lingered for too long");/(void)c;/
+half a message is thrown away|master/server/master_conn.c|s/^    memmove(c->in, c->in + c->in_done, left);//
+a full switchboard accepts|master/server/switchboard.c|s/return b->conn_count >= b->limits.conns_max ||/return/
+who is lost is no event|master/server/switchboard.c|/^static void end(/,/^}/s/    b->out.step(.*//
+a report is added to the one before (G1)|master/coverage/step_samples.c|s/^    if (again) g->sum -= old->count;//
+the dead count on (G2)|master/coverage/step_samples.c|/^void samples_settle/,/^}/s/add_all(m, group);/(void)group;/
 leavers count (G2)|master/master.c|s/^    g->samples.stale = true;//
-lower steps count (G2)|master/step_samples.c|s/^            g->sum = g->target = g->members = 0;//
-a report of a step that is over counts (G2)|master/step_samples.c|s/^    if (!counted .. g->members > 0 .. p->step < g->step) {/    if (false) {/;s/p->step == g->step .. !lowered/p->step <= g->step \&\& !lowered/
-too many samples are taken (G1)|master/step_samples.c|s/if (msg->samples.count > WIRE_SAMPLES_MAX) {/if (false) {/
-the last target counts (G3)|master/step_samples.c|s/^    if (p->target > g->target) g->target = p->target;/    g->target = p->target;/
-a reached step is forgotten (G3)|master/step_samples.c|s/^    g->changed = g->urgent = false;/    g->changed = g->urgent = g->reached = false;/
-a step that comes again is reached (G2)|master/step_samples.c|s/^    if (counted .. g->members == 1 .. p->step < g->step) forget(m, group);//
-a step is over while others are in a higher one (G3)|master/step_samples.c|s/(g->reached || p->samples.step < g->step)/g->reached/
-a step is reached by its sum alone (G3)|master/step_samples.c|s/^        g->reached |= p->samples.over;//
-a step begins anew for who comes to it (G3)|master/step_samples.c|s/^    p->over |= g->reached;//
-a step is not over for who reports it late (G3)|master/step_samples.c|s/^        p->over = true;$//
-a target is never lowered (G3)|master/step_samples.c|s/bool lowered = .*;/bool lowered = false;/
-the step of the dead stays (G2)|master/step_samples.c|s/^    if (g->step > before .. !there) g->urgent = true;/    if (g->members == 0) g->step = before;\n&/
-one that goes back takes all along (G2)|master/step_samples.c|s/counted .. g->members == 1 .. p->step/counted \&\& p->step/
-a reached step is told at the tick (G4)|master/step_samples.c|s/^    g->reached = g->urgent = true;/    g->reached = true;/
-a step that is over is told at the tick (G4)|master/step_samples.c|s/^    if (g->step > before .. !there) g->urgent = true;//
-a newcomer is not told (G4)|master/step_samples.c|s/^        g->changed = g->urgent = true;//
-a sum is told once (G4)|master/step_samples.c|s/^    g->used = g->changed = true;/    g->changed = !g->used; g->used = true;/
+lower steps count (G2)|master/coverage/step_samples.c|s/^            g->sum = g->target = g->members = 0;//
+a report of a step that is over counts (G2)|master/coverage/step_samples.c|s/^    if (!counted .. g->members > 0 .. p->step < g->step) {/    if (false) {/;s/p->step == g->step .. !lowered/p->step <= g->step \&\& !lowered/
+too many samples are taken (G1)|master/coverage/step_samples.c|s/if (msg->samples.count > WIRE_SAMPLES_MAX) {/if (false) {/
+the last target counts (G3)|master/coverage/step_samples.c|s/^    if (p->target > g->target) g->target = p->target;/    g->target = p->target;/
+a reached step is forgotten (G3)|master/coverage/step_samples.c|s/^    g->changed = g->urgent = false;/    g->changed = g->urgent = g->reached = false;/
+a step that comes again is reached (G2)|master/coverage/step_samples.c|s/^    if (counted .. g->members == 1 .. p->step < g->step) forget(m, group);//
+a step is over while others are in a higher one (G3)|master/coverage/step_samples.c|s/(g->reached || p->samples.step < g->step)/g->reached/
+a step is reached by its sum alone (G3)|master/coverage/step_samples.c|s/^        g->reached |= p->samples.over;//
+a step begins anew for who comes to it (G3)|master/coverage/step_samples.c|s/^    p->over |= g->reached;//
+a step is not over for who reports it late (G3)|master/coverage/step_samples.c|s/^        p->over = true;$//
+a target is never lowered (G3)|master/coverage/step_samples.c|s/bool lowered = .*;/bool lowered = false;/
+the step of the dead stays (G2)|master/coverage/step_samples.c|s/^    if (g->step > before .. !there) g->urgent = true;/    if (g->members == 0) g->step = before;\n&/
+one that goes back takes all along (G2)|master/coverage/step_samples.c|s/counted .. g->members == 1 .. p->step/counted \&\& p->step/
+a reached step is told at the tick (G4)|master/coverage/step_samples.c|s/^    g->reached = g->urgent = true;/    g->reached = true;/
+a step that is over is told at the tick (G4)|master/coverage/step_samples.c|s/^    if (g->step > before .. !there) g->urgent = true;//
+a newcomer is not told (G4)|master/coverage/step_samples.c|s/^        g->changed = g->urgent = true;//
+a sum is told once (G4)|master/coverage/step_samples.c|s/^    g->used = g->changed = true;/    g->changed = !g->used; g->used = true;/
 a lower step is not over (G3)|elastic/session_samples.c|s/bool over = c->own.step < c->told.step;/bool over = false;/
 another step is reached (G3)|elastic/session_samples.c|s/c->told.reached .. c->own.step == c->told.step/c->told.reached/
 a step is reached for ever (G3)|elastic/session_samples.c|s/c->reached = c->hurried = false;/c->hurried = false;/
@@ -970,45 +970,45 @@ collectives of too few (M14b)|elastic/session_launch.c|s/s->notified.world < s->
 too few by the view in force (M14b)|elastic/session_launch.c|s/s->notified.world < s->minimum/s->view->world < s->minimum/
 founders are fewer than the minimum (M14c)|master/master.c|s/^    if (m->alone .. m->minimum > m->quorum) m->quorum = m->minimum;//
 who waits is told again and again (M14d)|master/admission.c|s/^    m->waits = true;//
-who leaves is waited for (A1)|master/coverage.c|s/ \&\& !p->leaving \&\&$/ \&\&/
-a part of one holder is committed (A7)|master/coverage.c|s/holders > 0 && 2 . holders >= waiting/holders > 0/
-END without all parts (A8)|master/coverage.c|s/^        if (has_all(r, i))$/        if (true)/
-late callers open a round (A2)|master/coverage_call.c|s/^        if (c && !c->called && !c->out) return r;//
-the lapsed are not told (A9)|master/coverage.c|s/^            if (later) later->lapsed = true;//
-the lapsed keep their rounds (A13)|master/coverage_call.c|s/^        coverage_missed(g, tag, id);//
-the refused keep their rounds (A13)|master/coverage.c|/^static void refuse_late/,/^}/s/^    coverage_missed.*//
-the failed keep their rounds (A13)|master/coverage.c|/^static void on_failed/,/^}/s/^        coverage_missed.*;$//
-who disagrees alone keeps its rounds (A13)|master/coverage_call.c|s/^    if (r->state == COVERAGE_DECIDED)$/    if (false)/
-the round that is undecided waits for the lapsed (A13)|master/coverage.c|s/all &= c->called .. c->out ../all \&= c->called ||/
-lost parts are not given up (A8)|master/coverage.c|/^static void give_up/,/^}/s/^        p->committed = false;//
-members may disagree (A3)|master/coverage_call.c|s/if (fields.i..a == fields.i..b) continue;/continue;/
-a CALL that comes twice counts (A2)|master/coverage_call.c|s/^    if (msg->partial.version <= p->average_calls) return;//
-anybody folds (A11)|master/coverage.c|s/if (p->owner != self .. p->folded) return;/if (p->folded) return;/
-a part is folded twice (A11)|master/coverage.c|s/if (p->owner != self .. p->folded) return;/if (p->owner != self) return;/
-who has not called contributes (A11)|master/coverage.c|s/ .. !r->members.i..called) return;/) return;/
-wrong bytes count (A11)|master/coverage.c|s/if (p->folded && p->hash == hash) /if (p->folded) /
-gathers for ever (A4)|master/coverage.c|s/if (!all && m->now < gathered_at(r)) return;/if (!all) return;/
-FOLD never comes (A6)|master/coverage.c|s/^        coverage_send_all(m, r, PARTIAL_FOLD);//
-REPORT never comes (A7)|master/coverage.c|s/^        coverage_send_all(m, r, PARTIAL_REPORT);//
-the deadline decides nothing (A7)|master/coverage.c|s/ .. m->now >= after(r, 8) / /
-released while somebody waits (A9)|master/coverage.c|s/^    if (!is_over(m, r)) return;//
-fetches for ever (A9)|master/coverage.c|s/else if (m->now >= lapses_at(r, c))/else if (false)/
-a round without parts counts (A10)|master/coverage.c|s/past + any;/past + 1;/
-absences are not in a row (A10)|master/coverage.c|s/c->absences = c->contributed ? 0 : past + any;/c->absences = past + (any \&\& !c->contributed);/
+who leaves is waited for (A1)|master/coverage/coverage.c|s/ \&\& !p->leaving \&\&$/ \&\&/
+a part of one holder is committed (A7)|master/coverage/coverage.c|s/holders > 0 && 2 . holders >= waiting/holders > 0/
+END without all parts (A8)|master/coverage/coverage.c|s/^        if (has_all(r, i))$/        if (true)/
+late callers open a round (A2)|master/coverage/coverage_call.c|s/^        if (c && !c->called && !c->out) return r;//
+the lapsed are not told (A9)|master/coverage/coverage.c|s/^            if (later) later->lapsed = true;//
+the lapsed keep their rounds (A13)|master/coverage/coverage_call.c|s/^        coverage_missed(g, tag, id);//
+the refused keep their rounds (A13)|master/coverage/coverage.c|/^static void refuse_late/,/^}/s/^    coverage_missed.*//
+the failed keep their rounds (A13)|master/coverage/coverage.c|/^static void on_failed/,/^}/s/^        coverage_missed.*;$//
+who disagrees alone keeps its rounds (A13)|master/coverage/coverage_call.c|s/^    if (r->state == COVERAGE_DECIDED)$/    if (false)/
+the round that is undecided waits for the lapsed (A13)|master/coverage/coverage.c|s/all &= c->called .. c->out ../all \&= c->called ||/
+lost parts are not given up (A8)|master/coverage/coverage.c|/^static void give_up/,/^}/s/^        p->committed = false;//
+members may disagree (A3)|master/coverage/coverage_call.c|s/if (fields.i..a == fields.i..b) continue;/continue;/
+a CALL that comes twice counts (A2)|master/coverage/coverage_call.c|s/^    if (msg->partial.version <= p->average_calls) return;//
+anybody folds (A11)|master/coverage/coverage.c|s/if (p->owner != self .. p->folded) return;/if (p->folded) return;/
+a part is folded twice (A11)|master/coverage/coverage.c|s/if (p->owner != self .. p->folded) return;/if (p->owner != self) return;/
+who has not called contributes (A11)|master/coverage/coverage.c|s/ .. !r->members.i..called) return;/) return;/
+wrong bytes count (A11)|master/coverage/coverage.c|s/if (p->folded && p->hash == hash) /if (p->folded) /
+gathers for ever (A4)|master/coverage/coverage.c|s/if (!all && m->now < gathered_at(r)) return;/if (!all) return;/
+FOLD never comes (A6)|master/coverage/coverage.c|s/^        coverage_send_all(m, r, PARTIAL_FOLD);//
+REPORT never comes (A7)|master/coverage/coverage.c|s/^        coverage_send_all(m, r, PARTIAL_REPORT);//
+the deadline decides nothing (A7)|master/coverage/coverage.c|s/ .. m->now >= after(r, 8) / /
+released while somebody waits (A9)|master/coverage/coverage.c|s/^    if (!is_over(m, r)) return;//
+fetches for ever (A9)|master/coverage/coverage.c|s/else if (m->now >= lapses_at(r, c))/else if (false)/
+a round without parts counts (A10)|master/coverage/coverage.c|s/past + any;/past + 1;/
+absences are not in a row (A10)|master/coverage/coverage.c|s/c->absences = c->contributed ? 0 : past + any;/c->absences = past + (any \&\& !c->contributed);/
 who a round evicts is gone later (A4)|master/master.c|s/} while (master_count(m, PEER_MEMBER) < members);/} while (false);/
-rounds of the dead stay (A1)|master/coverage.c|s/bool dead = .*/bool dead = false;/
-who calls amid gets no PLAN (A4)|master/coverage_call.c|s/r->changed .= r->state == COVERAGE_MOVING;/r->changed |= false;/
-parts ignore rates (A4)|master/coverage_parts.c|s/^    if (!known) return;/    return;/
+rounds of the dead stay (A1)|master/coverage/coverage.c|s/bool dead = .*/bool dead = false;/
+who calls amid gets no PLAN (A4)|master/coverage/coverage_call.c|s/r->changed .= r->state == COVERAGE_MOVING;/r->changed |= false;/
+parts ignore rates (A4)|master/coverage/coverage_parts.c|s/^    if (!known) return;/    return;/
 contributions wait for results (A5)|elastic/partial_move.c|s/bool input = i == 0;/bool input = i == c->part_count;/;s/c->own : i - 1;/c->own : i;/;s/m->asked.kind. == PARTIAL_WINDOW/m->asked[0] + m->asked[1] >= PARTIAL_WINDOW/
 more chunks are asked for at a time (A5)|elastic/partial_move.c|s/m->asked\[kind\] == PARTIAL_WINDOW/m->asked[kind] == 2 * PARTIAL_WINDOW/
 half a contribution is folded (A6)|elastic/partial.c|s/m->input.here == m->input.count;/m->input.here > 0;/
 weights are ignored (A6)|elastic/partial.c|s/weights.n... = m->weight;/weights[n++] = 1;/
 who is not heard waits (R7a)|link/links.c|s/^    if (is_unheard(user, c)) return false;//
-a failed call is waited for (A12)|master/coverage.c|s/^           !c->failed;/           true;/
-who has failed may not call (A12)|master/coverage_call.c|s/^    if (c && c->failed) {/    if (false) {/
+a failed call is waited for (A12)|master/coverage/coverage.c|s/^           !c->failed;/           true;/
+who has failed may not call (A12)|master/coverage/coverage_call.c|s/^    if (c && c->failed) {/    if (false) {/
 a failed call tells nobody (A12)|elastic/partial.c|s/^    c->phase = PARTIAL_FAILING;/    partial_finish(p, c, PARTIAL_BROKEN, text); return;/
 missing parts are written (A7)|elastic/partial.c|/^static void on_end/,/^}/s/if (c->parts.i..contributors > 0)/if (true)/
-who waits for the hook makes room (K16)|master/switchboard.c|s/return !c->lost \&\& !c->held \&\&/return !c->lost \&\&/
+who waits for the hook makes room (K16)|master/server/switchboard.c|s/return !c->lost \&\& !c->held \&\&/return !c->lost \&\&/
 a token joins without the right (K13)|master/grants.c|/case WIRE_HELLO:/,/return GRANT_JOIN;/s/return GRANT_JOIN;/return 0;/
 a token downloads without the right (K13)|master/grants.c|s/^    case WIRE_OFFERS_GET:$//
 anybody observes (K13)|master/grants.c|s/return GRANT_OBSERVE;/return 0;/
@@ -1022,42 +1022,42 @@ a member forgets which synchronization is over (H6)|elastic/session_sync.c|s/^  
 an INSTALL sets numbers back (H6)|elastic/session_view.c|s/if (s->answered\[i\] >= msg->view.answered\[i\]) continue;//
 a view that a disk refuses is not decided (J5)|master/round.c|s/g->decided = m->succession.grace > 0;/g->decided = m->replicas.phase == REPLICAS_SERVES;/
 who is lost amid a decided view is forgotten (J5)|master/master.c|s/bool decided = p->proposed \&\& g->decided;/bool decided = false;/
-a record counts at once (H11)|master/replicas.c|s/if (2 . count >= k->voters.count) return true;/return true;/
+a record counts at once (H11)|master/succession/replicas.c|s/if (2 . count >= k->voters.count) return true;/return true;/
 an older record is kept (H10)|elastic/session_keep.c|s/if (!wire_record_above(msg->keep.name, s->kept.name)) return;//
-the smaller part goes on (H12)|master/replicas.c|s/return !k->fenced \&\& by_all;/return by_all;/
-fewer than half take over (H13)|master/replicas_collect.c|s/members > k->next.count \/ 2;/members > 0;/
-voters are not asked (H13)|master/replicas_collect.c|s/return (k->voters.count == 0 || voters > k->voters.count \/ 2) \&\&/return/
-nobody is claimed (H13)|master/replicas_collect.c|s/most(m, is_claimed)/most(m, is_here)/
-nobody keeps what is claimed (H13)|master/replicas_collect.c|s/most(m, keeps_it)/most(m, is_here)/
+the smaller part goes on (H12)|master/succession/replicas.c|s/return !k->fenced \&\& by_all;/return by_all;/
+fewer than half take over (H13)|master/succession/replicas_collect.c|s/members > k->next.count \/ 2;/members > 0;/
+voters are not asked (H13)|master/succession/replicas_collect.c|s/return (k->voters.count == 0 || voters > k->voters.count \/ 2) \&\&/return/
+nobody is claimed (H13)|master/succession/replicas_collect.c|s/most(m, is_claimed)/most(m, is_here)/
+nobody keeps what is claimed (H13)|master/succession/replicas_collect.c|s/most(m, keeps_it)/most(m, is_here)/
 a term is confirmed twice (H13)|elastic/session_keep.c|s/if (term <= s->claimed) return;/if (term < s->claimed) return;/
 a claim is obeyed by nobody (H13)|elastic/session_keep.c|s/ \&\& msg->keep.name.term >= s->claimed)/)/
 a record claims nobody (H13)|elastic/session_keep.c|s/^    s->claimed = s->kept.name.term;//
-a later record is not seen (H13)|master/replicas_collect.c|s/wire_record_above(msg->resume.kept, k->found);/false;/
-the claim of another one is not seen (H13)|master/replicas_collect.c|s/bool over = k->term > k->claim;/bool over = false;/
-who cannot confirm is waited for (H13)|master/replicas_collect.c|s/over |= claimed == k->claim ||/over |=/
-a claim is not named (H13)|master/replicas_collect.c|s/if (claimed > k->term) k->term = claimed;//
-a round is named twice (H13)|master/replicas_collect.c|s/^    (void)memory_skip(&memory);.*//
-a member counts twice (H13)|master/replicas_collect.c|s/^    drop_former(m, link);//
-any record will do (H13)|master/replicas_collect.c|s/bool current = !wire_record_above(name, k->found);/bool current = k->found.seq > 0;/
+a later record is not seen (H13)|master/succession/replicas_collect.c|s/wire_record_above(msg->resume.kept, k->found);/false;/
+the claim of another one is not seen (H13)|master/succession/replicas_collect.c|s/bool over = k->term > k->claim;/bool over = false;/
+who cannot confirm is waited for (H13)|master/succession/replicas_collect.c|s/over |= claimed == k->claim ||/over |=/
+a claim is not named (H13)|master/succession/replicas_collect.c|s/if (claimed > k->term) k->term = claimed;//
+a round is named twice (H13)|master/succession/replicas_collect.c|s/^    (void)memory_skip(&memory);.*//
+a member counts twice (H13)|master/succession/replicas_collect.c|s/^    drop_former(m, link);//
+any record will do (H13)|master/succession/replicas_collect.c|s/bool current = !wire_record_above(name, k->found);/bool current = k->found.seq > 0;/
 a claim is forgotten (H13)|elastic/session_resume.c|s/ term < s->claimed ||//
 an old master is obeyed (H1)|elastic/session_resume.c|s/term <= s->term ||/false ||/
-an old journal takes over (H1)|master/succession.c|s/if (s->grace > 0 && later) {/if (false) {/
+an old journal takes over (H1)|master/succession/succession.c|s/if (s->grace > 0 && later) {/if (false) {/
 no will before INSTALL (H3)|master/round.c|s/ || !succession_will(m, group)) return false;/) return false;/
-an update leaves one will (H3)|master/succession.c|s/(m->groups\[first\].update && m->groups\[group\].update);/(m->groups[first].update \&\& group == first);/
-any secret is right (H4)|master/succession.c|s/memcmp(&secret, &msg->resume.secret, sizeof secret) != 0/false/
-heirs are not waited for (H5)|master/succession.c|s/if (!all && m->now < s->until) return true;/(void)all;/
-who does not come is forgotten (H5)|master/succession.c|s/if (!s->heirs\[i\].resumed) bury(m, &s->heirs\[i\]);/continue;/
-decides before all have spoken (H6)|master/succession.c|s/missing == 0 && all_have_spoken(m)/missing == 0/
-no answer is repeated (H6)|master/succession.c|s/^    repeat_answers(m);//
+an update leaves one will (H3)|master/succession/succession.c|s/(m->groups\[first\].update && m->groups\[group\].update);/(m->groups[first].update \&\& group == first);/
+any secret is right (H4)|master/succession/succession.c|s/memcmp(&secret, &msg->resume.secret, sizeof secret) != 0/false/
+heirs are not waited for (H5)|master/succession/succession.c|s/if (!all && m->now < s->until) return true;/(void)all;/
+who does not come is forgotten (H5)|master/succession/succession.c|s/if (!s->heirs\[i\].resumed) bury(m, &s->heirs\[i\]);/continue;/
+decides before all have spoken (H6)|master/succession/succession.c|s/missing == 0 && all_have_spoken(m)/missing == 0/
+no answer is repeated (H6)|master/succession/succession.c|s/^    repeat_answers(m);//
 a refusal is the end for all (H6)|elastic/session_sync.c|s/bool over = role == SYNC_COMPLETE .*/bool over = ends;/
 who gives cannot be refused (S9)|elastic/session_sync.c|s/if (stale \&\& role != SYNC_CROSSED) return;/if (stale) return;/
 the INSTALL of a will answers a vote (H6)|elastic/session_view.c|s/if (s->votes\[i\] == VOTE_WAITING) continue;//
-the end of a synchronization is not repeated (H6)|master/state_vote.c|s/^    repeat_end(m, group);//
+the end of a synchronization is not repeated (H6)|master/state/state_vote.c|s/^    repeat_end(m, group);//
 who receives asks at once (H6)|elastic/session_sync.c|s/s->sync_unspoken = moves \&\& t->outcome == STATE_OPEN;/s->sync_unspoken = false;/
 a vote is not asked again (H6)|elastic/session_resume.c|s/if (s->votes\[i\] != VOTE_WAITING || s->vote_calls\[i\] <= last)/if (true)/
-letters are not sent (H7)|master/succession.c|s/if (back.resume.installs) send_letters(m, link, h->group);//
+letters are not sent (H7)|master/succession/succession.c|s/if (back.resume.installs) send_letters(m, link, h->group);//
 a VERDICT counts twice (H7)|elastic/session_resume.c|s/s->verdicts_again = s->verdicts;//
-no round follows (H7)|master/succession.c|s/^        g->restart = true;//
+no round follows (H7)|master/succession/succession.c|s/^        g->restart = true;//
 a lost round is not told (H8)|elastic/partial.c|s/p->tags\[i\].missed = .*/p->tags[i].missed = false;/;/partial_is_under_way(p, p->tags\[i\].tag);/d
 calls of averages are not sent again (H8)|elastic/session_resume.c|s/^        partial_call_again(&s->partial);//
 MUTANTS

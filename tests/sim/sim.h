@@ -8,8 +8,8 @@
 #define PCCL_SIM_H
 
 #include "../../src/master/master.h"
-#include "../../src/master/own_clock.h"
-#include "../../src/master/switchboard.h"
+#include "../../src/master/server/own_clock.h"
+#include "../../src/master/server/switchboard.h"
 #include "../../src/elastic/prefetch.h"
 #include "../../src/elastic/session.h"
 #include "../../src/ring/algorithm_table.h"

@@ -10,7 +10,7 @@
 #include "faults.h"
 #include "sim.h"
 
-#include "../../src/master/stall.h"
+#include "../../src/master/watch/stall.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,126 @@
+/* coverage.h - partial all-reduces as the coordinator sees them (rules A): it
+ * counts the rounds of each tag, cuts the vector, and decides once which parts
+ * the members have. It sees digests, never data. */
+#ifndef PCCL_COVERAGE_H
+#define PCCL_COVERAGE_H
+
+#include "../master.h"
+
+enum {
+    COVERAGE_TAGS_MAX = 64, /* of a group */
+    COVERAGE_KEPT = 2,      /* decided rounds of a tag whose parts are kept */
+    COVERAGE_WORDS = WIRE_AVERAGED_MAX / 64,
+};
+
+enum coverage_state {
+    COVERAGE_GATHERING,
+    COVERAGE_MOVING,
+    COVERAGE_DECIDED,
+    COVERAGE_REFUSED, /* members disagree on the arguments */
+};
+
+struct coverage_member {
+    uint64_t id;
+    uint32_t link;
+    double weight;
+    pccl_ns called_at;
+    bool called;
+    bool ended;  /* END or REFUSE has gone out */
+    bool failed; /* its call has ended by itself */
+    bool reported;
+    bool fetches; /* FETCH has gone out */
+    bool lapsed;  /* missed rounds that are not kept any more, and was not
+                     told */
+    bool out;     /* A13: the round is not for it any more, but while it is
+                     undecided */
+    bool contributed;
+    uint32_t absences; /* rounds in a row without its contribution */
+};
+
+struct coverage_part {
+    uint64_t begin, count;
+    uint32_t owner;
+    bool folded, committed;
+    uint64_t hash;
+    uint64_t claimed; /* the hash that members name who have it before that */
+    uint64_t set[COVERAGE_WORDS]; /* contributors */
+    uint64_t holders[COVERAGE_WORDS];
+    uint64_t claims[COVERAGE_WORDS];
+};
+
+struct coverage_args {
+    uint64_t count;
+    uint8_t dtype, redop;
+    uint32_t deadline_ms, gather_ms, evict_after;
+};
+
+struct coverage_round {
+    struct coverage_round *next; /* a later one of the group */
+    uint64_t tag, number;
+    enum coverage_state state;
+    struct coverage_args args;
+    pccl_ns opened_at, decided_at;
+    bool folds, reports; /* FOLD, REPORT has gone out */
+    bool changed;        /* PLAN or FETCH is to go out again */
+    bool released;       /* all have it; kept for the counts of absences */
+    uint64_t gone[COVERAGE_WORDS]; /* as the last PLAN or FETCH said */
+    uint32_t member_count, part_count;
+    char text[WIRE_TEXT_MAX + 1]; /* REFUSED */
+    struct coverage_part *parts;
+    struct coverage_member members[WIRE_AVERAGED_MAX];
+};
+
+static inline bool coverage_has(const uint64_t *set, uint32_t i)
+{
+    return set[i / 64] >> i % 64 & 1;
+}
+
+static inline void coverage_put(uint64_t *set, uint32_t i)
+{
+    set[i / 64] |= 1ull << i % 64;
+}
+
+/* For master.c, of one group: a message; after each event; when the next tick
+ * is due; the end. */
+void coverage_received(struct master *m, uint32_t link,
+                       const struct wire_msg *msg);
+void coverage_settle(struct master *m, uint32_t group);
+pccl_ns coverage_next(const struct master *m);
+void coverage_clear(struct master_group *g);
+
+/* coverage_call.c */
+void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg);
+
+bool coverage_is_decided(const struct coverage_round *r);
+struct coverage_member *coverage_find(struct coverage_round *r, uint64_t id);
+void coverage_free(struct coverage_round **slot);
+void coverage_missed(struct master_group *g, uint64_t tag, uint64_t id);
+/* The member is still one of the group, and its call has not failed. */
+bool coverage_lives(const struct master *m, const struct coverage_member *c);
+/* It waits in its call. */
+bool coverage_waits(const struct master *m, const struct coverage_member *c);
+
+/* coverage_order.c: messages. */
+void coverage_send_plan(struct master *m, struct coverage_round *r);
+/* An order without content to all that wait in their calls. */
+void coverage_send_all(struct master *m, const struct coverage_round *r,
+                       enum partial_order order);
+void coverage_send_fetch(struct master *m, struct coverage_round *r,
+                         uint32_t member);
+void coverage_send_end(struct master *m, struct coverage_round *r,
+                       uint32_t member, bool last);
+void coverage_refuse(struct master *m, struct coverage_round *r,
+                     uint32_t member, enum partial_refusal why,
+                     const char *text);
+void coverage_send_refusal(struct master *m, uint32_t link, uint64_t tag,
+                           enum partial_refusal why, const char *text);
+
+/* coverage_parts.c: cuts the vector of a round between those that have
+ * called. False: no memory. */
+bool coverage_cut(struct master *m, struct coverage_round *r);
+/* The number of elements of each of n parts, by the rates of their owners
+ * (bytes/s; 0: not known, and then all are equal). Pure. */
+void coverage_sizes(uint64_t count, const double *rates, uint32_t n,
+                    uint64_t *counts);
+
+#endif
