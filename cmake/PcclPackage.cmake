@@ -65,7 +65,7 @@ set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS
     "libpccl${major} ${same}, libmpi-pccl${major} ${same}")
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS
-    "libcurl4, openssh-client, slurm-client")
+    "openssh-client, slurm-client")
 set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION
 "launcher and coordinator of fault-tolerant MPI jobs
 pccl-master takes the place of mpirun: it starts ranks on this host and on

@@ -41,7 +41,6 @@ deps_purpose() # PACKAGE
     libc6-dev) echo "the headers of C" ;;
     libev-dev) echo "libev and ev.h" ;;
     libmicrohttpd-dev) echo "libmicrohttpd, for pccl-master --status-http" ;;
-    libcurl4-openssl-dev) echo "libcurl, for pccl-master --elect" ;;
     libssl-dev) echo "OpenSSL 3, for runs with a key" ;;
     libcmocka-dev) echo "cmocka and cmocka.h, for the tests" ;;
     *) echo "$1" ;;

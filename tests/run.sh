@@ -67,8 +67,8 @@ python3 "$root/docs/make_site.py" --can-build ||
     more="$more python3-myst-parser"
 deps_have_header microhttpd.h || more="$more libmicrohttpd-dev"
 deps_have_header openssl/ssl.h || more="$more libssl-dev"
-deps_have_header curl/curl.h || more="$more libcurl4-openssl-dev"
 command -v etcd >/dev/null || more="$more etcd-server"
+command -v etcdctl >/dev/null || more="$more etcd-client"
 # shellcheck disable=SC2086 # package names
 deps_offer $more || :
 

@@ -7,7 +7,6 @@
 #include "control.h"
 #include "coordinators.h"
 #include "detach.h"
-#include "elect.h"
 #include "job.h"
 #include "keeper.h"
 #include "key.h"
@@ -186,7 +185,6 @@ static bool server_open(struct launch *launch)
         .aborted = aborted,
         .over = over,
         .look = look,
-        .check = right_check,
     };
     char error[MESSAGE_SIZE / 2] = "";
     char text[ADDRESS_SIZE];
@@ -207,7 +205,6 @@ static bool server_open(struct launch *launch)
                      address_print(&listen, text, sizeof text), error);
         return false;
     }
-    right_begin(launch->loop);
     if (launch->web) master_http_watch(launch->web, launch->server);
     if (launch->open) open_run_serve(launch->open, launch->server);
     listen.port = master_server_port(launch->server);
@@ -585,7 +582,7 @@ int launch_main(int argc, char **argv)
         status = look_attached(&launch.options);
     } else if (launch.options.detach) {
         status = run_detached(&launch);
-    } else if (!elect_ends(&launch.options, argv, &status)) {
+    } else {
         status = run(&launch);
     }
     options_free(&launch.options);

@@ -93,6 +93,18 @@ bool option_grace(struct parser *p, const char *value, const char *unused)
     return option_count(p, value, &p->options->grace);
 }
 
+/* Who chooses among coordinators is not this program. */
+bool option_elect(struct parser *p, const char *value, const char *unused)
+{
+    (void)value;
+    (void)unused;
+    return option_fail(p->options,
+                       "%s is not supported any more: with etcd, run 'etcdctl "
+                       "lock NAME -- pccl-master --journal FILE ...' on each "
+                       "host that may coordinate",
+                       p->name);
+}
+
 bool option_detach(struct parser *p, const char *value, const char *unused)
 {
     (void)value;

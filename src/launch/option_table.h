@@ -53,16 +53,12 @@ option_apply option_env, option_env_all, option_env_none, option_env_list,
 option_apply option_listen, option_join, option_status, option_http,
     option_json, option_relay, option_journal, option_grace, option_detach,
     option_attach, option_state, option_token_file, option_make_token,
-    option_insecure;
+    option_insecure, option_elect;
 /* option_open.c */
 option_apply option_make_issuer, option_issuer, option_issue, option_group,
     option_rights, option_expires, option_revoked, option_hook;
 /* Checks those, and sets the mode if they do. False: error. */
 bool option_check_open(struct options *options, bool alone);
-/* option_elect.c */
-option_apply option_elect, option_elect_ttl, option_elect_auth, option_elected;
-/* Checks those. False: error. */
-bool option_check_elect(struct options *options, bool alone);
 /* option_places.c */
 option_apply option_hosts, option_host_file, option_rank_file, option_per_host,
     option_one_per_host, option_map, option_launcher, option_launcher_exec,

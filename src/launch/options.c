@@ -176,7 +176,6 @@ static bool options_check(struct parser *p)
     if (o->journal && (o->asks_status || o->join))
         return option_fail(o, "--journal belongs to the pccl-master that "
                               "coordinates: no --status, no --join");
-    if (!option_check_elect(o, alone)) return false;
     if (!check_grace(o, alone)) return false;
     if (o->asks_status) o->mode = MODE_STATUS;
     if (o->asks_status) return true;

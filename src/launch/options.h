@@ -74,11 +74,6 @@ struct options {
     bool detach, attach;    /* --detach, --attach */
     const char *state;      /* --state, or NULL */
     const char *journal;    /* --journal, or NULL */
-    const char *elect;      /* --elect, or NULL */
-    const char *elect_auth; /* --elect-auth, or NULL */
-    uint32_t elect_ttl;     /* --elect-ttl, seconds; 0: not given */
-    bool elected;           /* by the elector whose child this is: */
-    int elected_fd;         /* its right */
     const char *token_file; /* --token-file, or NULL */
     const char *make_token; /* --make-token, or NULL */
     /* Of an open run, each NULL if not given: */

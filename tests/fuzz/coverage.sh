@@ -41,7 +41,7 @@ master/watch/told.c master/watch/master_status.c master/watch/run_status.c
 master/watch/run_status_json.c master/watch/run_metrics.c master/watch/stall.c
 master/watch/stall_ask.c master/watch/stall_text.c master/watch/wait_graph.c master/server/http_gate.c
 launch/address.c launch/agent.c launch/agent_link.c launch/allocation.c
-launch/control.c launch/elect_etcd.c launch/elect_json.c launch/elect_place.c
+launch/control.c
 launch/elf_needed.c launch/hosts.c
 master/server/master_client.c
 launch/option_coordinator.c launch/option_env.c launch/option_open.c
@@ -63,7 +63,6 @@ ring/engine_io.c ring/exchange.c ring/op.c ring/op_queue.c ring/op_waits.c
 ring/pull.c ring/single_copy.c ring/spread_single_copy.c master/search/optimize.c master/search/sites.c
 master/votes.c base/decimal.c base/memory_supply.c base/port_range.c
 base/secure_text.c link/shared_memory.c base/env.c mpi/slurm_task.c
-launch/option_elect.c
 base/io_wake.c base/secure_socket.c
 master/admission.c master/search/bandwidth.c master/search/bandwidth_plan.c
 master/coverage/coverage_parts.c master/grants.c master/succession/journal.c master/succession/journal_file.c
@@ -79,12 +78,11 @@ checkpoint/checkpoint_read.c checkpoint/checkpoint_write.c base/file_layer.c
 launch/job.c launch/job_host.c launch/job_rank.c launch/job_drain.c
 launch/job_watch.c launch/job_restart.c launch/proc.c launch/program_path.c
 launch/forward.c launch/input.c launch/rank_env.c launch/bind_hwloc.c base/log.c
-base/file_pattern.c peer/timeline.c peer/timeline_text.c launch/elect.c
-launch/elect_right.c
+base/file_pattern.c peer/timeline.c peer/timeline_text.c
 base/host.c base/descriptors.c launch/bind.c launch/reach.c launch/host_room.c
 launch/descriptor.c launch/hook.c launch/surroundings.c launch/coordinators.c
 launch/web.c
-launch/elect_http.c launch/state_file.c peer/api_env.c
+launch/state_file.c peer/api_env.c
 master/server/master_facts.c master/server/master_watch.c base/io_addr.c
 mpi/agree.c mpi/coll_pending.c mpi/coll_steps.c mpi/comm_split.c mpi/elastic.c
 mpi/elastic_partial.c mpi/graph.c mpi/inter.c mpi/match.c mpi/message_table.c
@@ -109,9 +107,9 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
 fuzzers='conn master replicas wire frame text launch agent remote manifest
-    journal secure token key guest gate elect elf ask memory environment
-    topology http trace checkpoint job output elector host hook
-    surroundings state elect_http server mpi driver'
+    journal secure token key guest gate elf ask memory environment
+    topology http trace checkpoint job output host hook
+    surroundings state server mpi driver'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 

@@ -263,10 +263,7 @@ static const char *const words[] = {"-n",
                                     "-debug",
                                     "-elect",
                                     "http://127.0.0.1:2379/run",
-                                    "-elect-ttl",
-                                    "30",
-                                    "-elect-auth",
-                                    "-elected"};
+                                    "30"};
 
 /* A word of the list, or of the input: at most 30 bytes after their number. */
 static char *take_word(struct fuzz_input *in, const char *file)

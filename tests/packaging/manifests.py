@@ -54,8 +54,6 @@ def fits_service(path, document, services):
     """Its service is there, is headless and selects its pods."""
     spec = document['spec']
     name = spec.get('serviceName') or spec['template']['spec'].get('subdomain')
-    if document['kind'] == 'Deployment':
-        return None
     check(name in services, f'{path}: pods are of another service')
     service = services[name]
     check(service['spec'].get('clusterIP') == 'None', f'{path}: not headless')
@@ -65,10 +63,10 @@ def fits_service(path, document, services):
     return f"{document['metadata']['name']}-0.{name}"
 
 
-def leads_to(path, host, document, services, others):
+def leads_to(path, host, document, services):
     """A name of the pod itself, or of a service that selects it; its port."""
     own = fits_service(path, document, services)
-    service = services.get(host) or others.get(host)
+    service = services.get(host)
     if host == own:
         return services[own.split('.')[1]]['spec']['ports'][0]['port']
     check(service and service['spec']['selector'].items() <=
@@ -102,27 +100,8 @@ def coordinator_fits(path, coordinator, port):
     return int(args[args.index('--quorum') + 1])
 
 
-def elect_fits(path, documents, coordinator):
-    args = container(coordinator)['args']
-    if '--elect' not in args:
-        return
-    host, port = re.match(r'http://([^:]+):(\d+)/\w+$',
-                          args[args.index('--elect') + 1]).groups()
-    etcd = next(d for d in documents if d['metadata']['name'] == 'etcd' and
-                d['kind'] == 'StatefulSet')
-    services = {d['metadata']['name']: d for d in documents
-                if d['kind'] == 'Service'}
-    check(leads_to(path, host, etcd, services, {}) == int(port),
-          f'{path}: --elect asks elsewhere')
-    policy = next(d for d in documents if d['kind'] == 'NetworkPolicy')
-    check(policy['spec']['ingress'][0]['from'][0]['podSelector']
-          ['matchLabels'] == coordinator['metadata']['labels'],
-          f'{path}: the policy is for other pods')
-
-
-def fits(path, others):
-    """Checks the documents of a manifest, which may refer to services of others
-    by name; gives those of the two roles."""
+def fits(path):
+    """Checks the documents of a manifest; gives those of the two roles."""
     documents = list(yaml.safe_load_all(path.read_text(encoding='utf-8')))
     for version in VERSIONS:
         for document in documents:
@@ -135,13 +114,8 @@ def fits(path, others):
             volumes_fit(path, document)
     coordinator = pods_of(documents, 'coordinator')
     ranks = pods_of(documents, 'rank')
-    elect_fits(path, documents, coordinator)
-    if not ranks:
-        leads_to(path, 'train-coordinator', coordinator, services, others)
-        coordinator_fits(path, coordinator, 48148)
-        return coordinator, None, None
     host, port = variables(ranks)['PCCL_MASTER'].split(':')
-    check(leads_to(path, host, coordinator, services, {}) == int(port),
+    check(leads_to(path, host, coordinator, services) == int(port),
           f'{path}: PCCL_MASTER has another port')
     check(f'/{host}/{port}' in container(ranks, 'initContainers')['args'][0],
           f'{path}: the ranks wait for another host')
@@ -150,12 +124,6 @@ def fits(path, others):
                                       ranks['spec'].get('parallelism')),
           f'{path}: the quorum is not the number of ranks')
     return coordinator, ranks, quorum
-
-
-def services_of(paths):
-    return {d['metadata']['name']: d for path in paths
-            for d in yaml.safe_load_all(path.read_text(encoding='utf-8'))
-            if d['kind'] == 'Service'}
 
 
 class Pod:
@@ -191,7 +159,7 @@ class Pod:
 
 
 def play(path, work, master, program):
-    coordinator, ranks, count = fits(path, {})
+    coordinator, ranks, count = fits(path)
     pods = []
     token = work / 'token'
     subprocess.run([master, '--make-token', token], check=True)
@@ -236,9 +204,9 @@ def play(path, work, master, program):
 def main():
     folder, played, master, program, file = sys.argv[1:]
     paths = sorted(pathlib.Path(folder).glob('*.yaml'))
-    check(len(paths) >= 4, f'no manifests in {folder}')
+    check(len(paths) >= 3, f'no manifests in {folder}')
     for path in paths:
-        fits(path, services_of(paths))
+        fits(path)
         print(f'{path.name} fits Kubernetes {", ".join(VERSIONS)}')
     with tempfile.TemporaryDirectory() as work:
         play(pathlib.Path(folder) / played, pathlib.Path(work), master,

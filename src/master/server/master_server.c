@@ -35,15 +35,8 @@ static pccl_ns now_ns(struct master_server *s)
                         PCCL_TIME_TO_PING(s->options.deadline));
 }
 
-/* Rule H15. */
-static void check_right(const struct master_server *s)
-{
-    if (s->options.check) s->options.check(s->options.user);
-}
-
 static void board_turn(struct master_server *s)
 {
-    check_right(s);
     switchboard_turn(&s->board);
 }
 
@@ -121,7 +114,6 @@ static bool remember_effect(void *user, const struct master_memory *memory)
 {
     struct master_server *s = user;
     char line[REPORT_SIZE];
-    check_right(s);
     bool kept =
         keep_memory(&s->keep, memory, now_ns(s),
                     PCCL_TIME_TO_PING(s->options.deadline), line, sizeof line);
@@ -523,7 +515,6 @@ struct master_server *master_server_open(const struct master_server_options *o,
         snprintf(error, error_size, "out of memory or of random bytes");
         return NULL;
     }
-    check_right(s);
     if (!open_parts(s, o, error, error_size) ||
         !master_room(&s->options, &s->peers_max, error, error_size) ||
         (o->journal &&

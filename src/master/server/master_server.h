@@ -55,10 +55,6 @@ struct master_server_options {
     bool anew;   /* whoever started the members of the journal says that none of
                     them is left (H5a) */
     bool relays; /* bytes of members that reach nobody else (N10b) */
-    /* Called before anything is written to the journal and before messages
-     * leave: ends the process if it may coordinate no more (H15). NULL: it
-     * always may. */
-    void (*check)(void *user);
     void *user;
     /* A line for the log, without newline: "rank 2 (pid 17) lost, ...". */
     void (*report)(void *user, const char *line);

@@ -27,7 +27,6 @@ class PcclMpi(CMakePackage):
 
     variant("hwloc", default=True, description="Bind ranks by hwloc")
     variant("http", default=True, description="The status over HTTP")
-    variant("elect", default=False, description="Coordinators chosen by etcd")
     variant("cuda", default=False, description="Shared state on GPUs")
     variant("python", default=False, description="The Python package")
 
@@ -40,7 +39,6 @@ class PcclMpi(CMakePackage):
     depends_on("openssl@3", type=("build", "run"))
     depends_on("hwloc@2:", when="+hwloc")
     depends_on("libmicrohttpd@0.9.71:", when="+http")
-    depends_on("curl@7.66:", type=("build", "run"), when="+elect")
     depends_on("cuda", when="+cuda")
 
     def cmake_args(self):
@@ -49,7 +47,6 @@ class PcclMpi(CMakePackage):
             self.define("PCCL_MPI", "ON"),
             self.define_from_variant("PCCL_HWLOC", "hwloc"),
             self.define_from_variant("PCCL_HTTP", "http"),
-            self.define_from_variant("PCCL_ELECT", "elect"),
             self.define_from_variant("PCCL_CUDA", "cuda"),
             self.define_from_variant("PCCL_PYTHON_PACKAGE", "python"),
         ]
