@@ -65,10 +65,7 @@ static bool is_free(const char *path, char *line)
     if (!s.ended && identity_runs(&s.launcher))
         return state_fault(line, "%s: that job runs, as process %d", path,
                            s.launcher.pid);
-    if (!identity_runs(&s.keeper)) return true;
-    return state_fault(line,
-                       "%s: process %d keeps the ranks of that job: --attach",
-                       path, s.keeper.pid);
+    return true;
 }
 
 /* In the child, whose output goes to files from here on. */
@@ -90,19 +87,7 @@ static bool begin_session(struct detached *d, const char *path)
     return true;
 }
 
-static void note_process(const struct detached *d, const char *name, pid_t pid)
-{
-    struct identity who;
-    if (identity_of((int)pid, &who))
-        detach_note(d, "%s %d %llu %s", name, who.pid, who.began, who.boot);
-}
-
-void detach_keeps(const struct detached *d)
-{
-    note_process(d, "keeper", getpid());
-}
-
-void detach_told(struct detached *d)
+static void told_end(struct detached *d)
 {
     if (d->told >= 0) close(d->told);
     d->told = -1;
@@ -114,25 +99,26 @@ static void tell(struct detached *d, bool good, const char *line)
     ssize_t ignored = write(d->told, good ? "+" : "-", 1);
     ignored = write(d->told, line, strlen(line));
     (void)ignored;
-    detach_told(d);
+    told_end(d);
 }
 
-void detach_tell(struct detached *d, pid_t launcher)
+void detach_tell(struct detached *d)
 {
     char line[MESSAGE_SIZE];
-    note_process(d, "process", launcher);
-    if (d->told < 0) return;
+    struct identity who;
+    if (identity_of((int)getpid(), &who))
+        detach_note(d, "process %d %llu %s", who.pid, who.began, who.boot);
     state_fault(line,
                 "the job runs as process %d; pccl-master --attach --state "
                 "%s",
-                (int)launcher, d->path);
+                (int)getpid(), d->path);
     tell(d, true, line);
 }
 
 void detach_end(struct detached *d)
 {
     if (d->fd >= 0) close(d->fd);
-    detach_told(d);
+    told_end(d);
     free(d->path);
     *d = (struct detached){-1, -1, NULL};
 }
@@ -250,36 +236,13 @@ static bool follow(struct follower *f)
     }
 }
 
-/* The launcher is dead. Has the keeper start another one. False: there is no
- * keeper, or none any more. */
-static bool launcher_renew(struct follower *f, char *line)
-{
-    int was = f->state.launcher.pid;
-    int keeper = hold(&f->state.keeper);
-    bool asked = keeper >= 0 && syscall(SYS_pidfd_send_signal, keeper,
-                                        DETACH_ATTACH, NULL, 0) == 0;
-    bool over = !asked;
-    while (state_read(f->path, &f->state, line) && !over && !f->state.ended &&
-           f->state.launcher.pid == was)
-        over = wait_for(f, keeper);
-    if (keeper >= 0) close(keeper);
-    if (asked && !f->state.ended && f->state.launcher.pid != was)
-        fprintf(stderr,
-                "pccl-master: the launcher of that job, process %d, was "
-                "killed; process %d goes on with its ranks\n",
-                was, f->state.launcher.pid);
-    return asked && *line == '\0' && (f->state.ended || !over);
-}
-
 static int follow_all(struct follower *f, char *line)
 {
-    do {
-        f->process = f->state.ended ? -1 : hold(&f->state.launcher);
-        bool good = follow(f);
-        if (f->process >= 0) close(f->process);
-        if (!good || !state_read(f->path, &f->state, line)) return EXIT_FAILURE;
-    } while (!f->state.ended && launcher_renew(f, line));
-    if (!f->state.ended && *line == '\0')
+    f->process = f->state.ended ? -1 : hold(&f->state.launcher);
+    bool good = follow(f);
+    if (f->process >= 0) close(f->process);
+    if (!good || !state_read(f->path, &f->state, line)) return EXIT_FAILURE;
+    if (!f->state.ended)
         state_fault(
             line,
             "the launcher of that job, process %d, was killed; its ranks "

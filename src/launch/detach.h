@@ -18,9 +18,6 @@ struct detached {
     char *path;
 };
 
-/* To a keeper whose launcher is dead: somebody attaches. */
-#define DETACH_ATTACH SIGUSR1
-
 enum detach_result { DETACH_FAILED, DETACH_PARENT, DETACH_CHILD };
 
 /* Forks. In the parent a line for the user is in `line`, also if it failed; the
@@ -28,22 +25,17 @@ enum detach_result { DETACH_FAILED, DETACH_PARENT, DETACH_CHILD };
  * XDG_RUNTIME_DIR. */
 enum detach_result detach_begin(struct detached *d, const char *file,
                                 char line[static MESSAGE_SIZE]);
-/* That process is the launcher from here on: in the state file, and the first
- * time to the parent, which returns then. */
-void detach_tell(struct detached *d, pid_t launcher);
-/* Another process does that. */
-void detach_told(struct detached *d);
-/* This process keeps the ranks of launchers that die (keeper.h). */
-void detach_keeps(const struct detached *d);
+/* This process is the launcher: in the state file, and to the parent, which
+ * returns then. */
+void detach_tell(struct detached *d);
 void detach_end(struct detached *d);
 /* Adds a line to the state file; nothing for a job that is not detached. */
 __attribute__((format(printf, 2, 3))) void detach_note(const struct detached *d,
                                                        const char *format, ...);
 
 /* Copies the output of that job here until it has ended; file: NULL for the
- * only one in XDG_RUNTIME_DIR. Where its launcher is dead and its ranks are
- * kept, it has a new one started. Returns its exit status; or EXIT_FAILURE with
- * a line for the user, which is empty otherwise. */
+ * only one in XDG_RUNTIME_DIR. Returns its exit status; or EXIT_FAILURE with a
+ * line for the user, which is empty otherwise. */
 int detach_follow(const char *file, char line[static MESSAGE_SIZE]);
 
 #endif

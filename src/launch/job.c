@@ -358,7 +358,6 @@ static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
     job_begin(job);
     for (struct rank *rank; (rank = news_first(job));) news_handle(job, rank);
     job_watch(job);
-    if (job->setup.keep) kept_settle(job);
     if (job_is_over(job)) ev_break(loop, EVBREAK_ALL);
 }
 
@@ -480,7 +479,7 @@ static void signals_start(struct job *job)
     sigaction(SIGCONT, &action, NULL);
 }
 
-struct job *job_make(const struct job_setup *setup)
+static struct job *job_make(const struct job_setup *setup)
 {
     struct job *job = memory_get(1, sizeof *job);
     job->setup = *setup;
@@ -492,7 +491,7 @@ struct job *job_make(const struct job_setup *setup)
     return job;
 }
 
-void job_free(struct job *job)
+static void job_free(struct job *job)
 {
     ranks_stop(job);
     hosts_close(job);
@@ -517,7 +516,6 @@ struct job *job_start(const struct job_setup *setup)
     if (setup->options->timeout > 0) ev_timer_start(setup->loop, &job->timeout);
     signals_start(job);
     job->input.again = setup->options->restarts > 0;
-    if (setup->keep) kept_open(job);
     job_open(job);
     job_begin(job);
     return job;
@@ -527,8 +525,6 @@ int job_finish(struct job *job)
 {
     for (uint32_t i = 0; i < job->count; i++) rank_kill(&job->ranks[i]);
     int status = job->status;
-    if (job->setup.keep && kept_close(job) && status == 0)
-        status = EXIT_FAILURE; /* some output was lost */
     const struct sink *sinks[] = {job->setup.out, job->setup.err};
     for (size_t i = 0; i < ARRAY_COUNT(sinks); i++) {
         if (!sinks[i]->broken) continue;

@@ -7,7 +7,6 @@
 
 #include "forward.h"
 #include "guard.h"
-#include "keep.h"
 #include "options.h"
 
 #include <stdint.h>
@@ -21,9 +20,8 @@ struct job_setup {
     const struct options *options;
     struct guard *guard;
     struct sink *out, *err;
-    struct master_server *server; /* NULL with --join */
-    struct keep *keep;  /* which has the ranks, or NULL: this process has */
-    const char *master; /* HOST:PORT for the ranks */
+    struct master_server *server;  /* NULL with --join */
+    const char *master;            /* HOST:PORT for the ranks */
     const char *library_path;      /* or NULL */
     bool ignore_hangup;            /* nohup */
     struct rlimit files;           /* descriptor limit of the ranks */
@@ -62,9 +60,6 @@ void job_look(struct job *job, uint64_t id, uint64_t host, uint32_t pid);
 /* Prints "pccl-master: ..." on err, ordered with the ranks' output. */
 __attribute__((format(printf, 2, 3))) void job_message(struct sink *err,
                                                        const char *format, ...);
-
-/* Whether ranks of a launcher before this one run. */
-bool kept_has_ranks(const struct keep *keep);
 
 /* Kills the remaining processes and frees the job; returns the exit status of
  * the launcher. */

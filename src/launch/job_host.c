@@ -232,13 +232,11 @@ static struct host_load load_of(const struct job *job, uint32_t host)
     return load;
 }
 
-/* Ranks that go on, or that a keeper starts, have their room. */
 static bool local_has_room(const struct job *job, const struct host_load *load)
 {
     char error[MESSAGE_SIZE / 2];
     struct host_room room = host_room_here();
-    if (job->setup.keep || host_has_room(&room, load, error, sizeof error))
-        return true;
+    if (host_has_room(&room, load, error, sizeof error)) return true;
     job_message(job->setup.err, "%s", error);
     return false;
 }

@@ -19,9 +19,7 @@ bool rank_is_gone(const struct rank *rank)
 void rank_signal(struct rank *rank, int number)
 {
     if (!rank->proc.alive) return;
-    if (rank->job->setup.keep)
-        kept_signal(rank, number);
-    else if (rank->host->remote)
+    if (rank->host->remote)
         remote_send_number(rank->host->remote, LINK_SIGNAL, rank->index,
                            number);
     else
@@ -31,9 +29,7 @@ void rank_signal(struct rank *rank, int number)
 void rank_kill(struct rank *rank)
 {
     if (!rank->host) return;
-    if (rank->job->setup.keep)
-        kept_kill(rank);
-    else if (rank->host->remote)
+    if (rank->host->remote)
         rank_signal(rank, SIGKILL);
     else
         proc_kill(&rank->proc);
@@ -72,10 +68,6 @@ static void input_send(struct input_target *target, const char *bytes,
 void rank_release(struct rank *rank)
 {
     rank->spare = false;
-    if (rank->job->setup.keep) {
-        kept_release(rank);
-        return;
-    }
     if (rank->host->remote) {
         remote_send(rank->host->remote, LINK_INPUT, rank->index, "\n", 1);
         remote_send(rank->host->remote, LINK_INPUT, rank->index, NULL, 0);
@@ -299,12 +291,14 @@ static void start_there(struct rank *rank, char *const *env, enum reads reads,
     input_add(&job->input, job->setup.loop, &rank->input, -1);
 }
 
-static int rank_run(struct rank *rank)
+int rank_start(struct rank *rank)
 {
     struct outputs outputs;
     enum reads reads = rank_reads(rank);
     char **env = env_make(rank);
     int status = 0;
+    rank->good = rank->host_lost = rank->drained = false;
+    rank->started = ev_time();
     outputs_make(rank, &outputs);
     if (rank->host->remote)
         start_there(rank, env, reads, &outputs.name);
@@ -313,15 +307,6 @@ static int rank_run(struct rank *rank)
     outputs_free(&outputs);
     rank_env_free(env);
     return status;
-}
-
-int rank_start(struct rank *rank)
-{
-    rank->good = rank->host_lost = rank->drained = false;
-    rank->started = ev_time();
-    if (!rank->job->setup.keep) return rank_run(rank);
-    kept_start(rank);
-    return 0;
 }
 
 /* Its own host, or, if that is lost, the one with the fewest ranks. */
@@ -411,7 +396,7 @@ static void files_empty(const struct rank *rank)
     outputs_free(&outputs);
 }
 
-void ranks_init(struct job *job)
+static void ranks_init(struct job *job)
 {
     const struct options *options = job->setup.options;
     const struct app *last = &options->apps[options->app_count - 1];
@@ -423,7 +408,7 @@ void ranks_init(struct job *job)
         rank_init(&job->ranks[index], job, index, last);
 }
 
-void ranks_prepare(struct job *job)
+static void ranks_prepare(struct job *job)
 {
     for (uint32_t index = 0; index < job->count && job->setup.restart == 0;
          index++)
@@ -437,10 +422,6 @@ int ranks_start(struct job *job)
     int status = 0;
     job->started = true;
     ranks_init(job);
-    if (job->setup.keep) {
-        kept_begin(job);
-        return 0;
-    }
     ranks_prepare(job);
     for (uint32_t index = 0; index < job->count && status == 0; index++)
         status = rank_start(&job->ranks[index]);

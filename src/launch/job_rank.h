@@ -1,4 +1,4 @@
-/* job_rank.h - internal header of job*.c, and of the keeper. */
+/* job_rank.h - internal header of job*.c. */
 #ifndef PCCL_LAUNCH_JOB_RANK_H
 #define PCCL_LAUNCH_JOB_RANK_H
 
@@ -24,7 +24,6 @@ struct rank {
     struct host *host;
     struct proc proc; /* of a remote rank only the state */
     uint32_t index;
-    uint32_t start;  /* number of its start at the keeper, 0: none */
     uint32_t local;  /* number among the ranks of its host */
     bool good;       /* ended with status 0 */
     bool spare;      /* waits to replace a dead rank */
@@ -71,13 +70,7 @@ struct job {
     ev_timer pause;  /* before a restart */
     ev_timer reach;  /* until all hosts of a restart must have answered */
     ev_signal signals[JOB_SIGNALS];
-    ev_io keeper;        /* its bell */
-    struct keep_job was; /* what the launcher before this one has noted */
 };
-
-/* The frame of a job: nothing is started. */
-struct job *job_make(const struct job_setup *setup);
-void job_free(struct job *job);
 
 /* Makes hosts and ranks, and connects to remote hosts. False: failed, and the
  * error was printed. */
@@ -99,9 +92,6 @@ void hosts_close(struct job *job);
 /* Returns 0, or the exit status of a job that could not start (some ranks may
  * run then). */
 int ranks_start(struct job *job);
-/* Parts of that: before the first rank; and what ranks of this host need. */
-void ranks_init(struct job *job);
-void ranks_prepare(struct job *job);
 /* Returns 0, or the exit status for a failure that was printed. */
 int rank_start(struct rank *rank);
 void ranks_stop(struct job *job);
@@ -129,18 +119,6 @@ void job_end(struct job *job, int status);
 
 /* job_drain.c: all ranks have got this signal. */
 void job_drained(struct job *job, int number);
-
-/* job_keep.c: the ranks are with a keeper. */
-void kept_open(struct job *job);
-/* Returns whether output was lost. */
-bool kept_close(struct job *job);
-bool kept_goes_on(const struct job *job); /* with a job that has begun */
-void kept_begin(struct job *job);         /* in place of starting the ranks */
-void kept_settle(struct job *job);        /* after every turn */
-void kept_start(struct rank *rank);
-void kept_signal(const struct rank *rank, int number);
-void kept_kill(const struct rank *rank);
-void kept_release(const struct rank *rank);
 
 /* job_watch.c: after every turn. */
 void job_watch(struct job *job);

@@ -83,7 +83,7 @@ void job_open(struct job *job)
     ev_timer_init(&job->pause, pause_expired, job->setup.pause, 0.);
     ev_timer_init(&job->reach, reach_expired, RESTART_REACH, 0.);
     job->pause.data = job->reach.data = job;
-    if (job->setup.restart > 0 && !kept_goes_on(job))
+    if (job->setup.restart > 0)
         ev_timer_start(job->setup.loop, &job->pause);
     else if (!hosts_open(job))
         job_end(job, EXIT_FAILURE);

@@ -8,7 +8,6 @@
 #include "coordinators.h"
 #include "detach.h"
 #include "job.h"
-#include "keeper.h"
 #include "key.h"
 #include "issue.h"
 #include "look_at.h"
@@ -40,7 +39,6 @@ struct launch {
     struct job *job;
     char master[MASTERS_MAX * ADDRESS_SIZE];
     struct detached detached;
-    struct keep keep;          /* of the ranks, if its table is set */
     bool visited;              /* the coordinator has reported an event */
     sigset_t mask;             /* of signals, as we were started */
     struct host_list left_out; /* hosts that a restart could not reach */
@@ -176,7 +174,6 @@ static bool server_open(struct launch *launch)
         .job = options->mode == MODE_LAUNCH,
         .journal = options->journal,
         .grace = options->grace * PCCL_S,
-        .anew = launch->keep.table && !kept_has_ranks(&launch->keep),
         .relays = options->relays || env_relays(),
         .user = launch,
         .report = report,
@@ -188,7 +185,6 @@ static bool server_open(struct launch *launch)
     };
     char error[MESSAGE_SIZE / 2] = "";
     char text[ADDRESS_SIZE];
-    if (launch->keep.table) setup.reserve = 0;
     if (!coordinators_settle(options, &listen, &setup)) return false;
     if (options->mode == MODE_COORDINATOR) {
         launch->open = open_run_begin(options, launch->loop, &setup);
@@ -353,19 +349,13 @@ static void masters_print(const struct options *options, char *text,
     }
 }
 
-/* Nobody has attached in time: the ranks are to end, without a coordinator. */
-static bool is_late(const struct launch *launch)
-{
-    return launch->keep.table && launch->keep.table->late;
-}
-
 /* One start of the job. What is to follow is written to setup. */
 static int run_start(struct launch *launch, struct job_setup *setup,
                      enum job_next *next)
 {
     if (launch->options.join)
         masters_print(&launch->options, launch->master, sizeof launch->master);
-    else if (!is_late(launch) && !server_open(launch))
+    else if (!server_open(launch))
         return EXIT_FAILURE;
     setup->server = launch->server;
     launch->job = job_start(setup);
@@ -422,11 +412,6 @@ static int run_job(struct launch *launch)
                               .begun = ev_time(),
                               .ignore_hangup = hangup.sa_handler == SIG_IGN};
     descriptor_raise_limit(&setup.files);
-    if (launch->keep.table) {
-        setup.keep = &launch->keep;
-        setup.restart = launch->keep.table->job.restart;
-        setup.begun = launch->keep.table->begun;
-    }
     char *library_path = library_path_find();
     setup.library_path = library_path;
     sigprocmask(SIG_BLOCK, NULL, &launch->mask);
@@ -453,17 +438,12 @@ static bool prepare(struct launch *launch)
            (options->join || key_coordinates(options));
 }
 
-/* The guard is the keeper's if there is one. */
-static bool guards(const struct launch *launch)
-{
-    return launch->options.mode != MODE_COORDINATOR && !launch->keep.table;
-}
-
-static int run_prepared(struct launch *launch)
+static int run(struct launch *launch)
 {
     bool alone = launch->options.mode == MODE_COORDINATOR;
+    if (!prepare(launch)) return EXIT_FAILURE;
     launch->guard.fd = -1;
-    if (guards(launch) && guard_start(&launch->guard) != 0) {
+    if (!alone && guard_start(&launch->guard) != 0) {
         complain("cannot fork: %s", strerror(errno));
         return EXIT_FAILURE;
     }
@@ -480,39 +460,7 @@ static int run_prepared(struct launch *launch)
     sink_close(&launch->out_sink);
     sink_close(&launch->err_sink);
     if (launch->loop) ev_loop_destroy(launch->loop);
-    if (guards(launch)) guard_stop(&launch->guard);
-    return status;
-}
-
-static int run(struct launch *launch)
-{
-    return prepare(launch) ? run_prepared(launch) : EXIT_FAILURE;
-}
-
-/* Under a keeper, which writes down the status unless it is dead. */
-static int run_kept(struct launch *launch)
-{
-    struct options *options = &launch->options;
-    char *library_path = library_path_find();
-    struct keeper_setup setup = {.options = options,
-                                 .detached = &launch->detached,
-                                 .library_path = library_path};
-    int status = EXIT_FAILURE;
-    bool launches = false;
-    bool good = prepare(launch) && listen_choose(options, &options->listen);
-    options->has_listen = true;
-    if (good) launches = keeper_run(&setup, &launch->keep, &status);
-    free(library_path);
-    if (!launches) {
-        /* Who did not begin says why to those who attach. */
-        if (launch->detached.told >= 0)
-            detach_tell(&launch->detached, getpid());
-        detach_note(&launch->detached, "ended %d", status);
-        return status;
-    }
-    status = run_prepared(launch);
-    if (launch->keep.lost) detach_note(&launch->detached, "ended %d", status);
-    close(launch->keep.fd);
+    if (!alone) guard_stop(&launch->guard);
     return status;
 }
 
@@ -538,14 +486,9 @@ static int run_detached(struct launch *launch)
     case DETACH_CHILD:
         break;
     }
-    int status;
-    if (launch->options.grace > 0) {
-        status = run_kept(launch);
-    } else {
-        detach_tell(&launch->detached, getpid());
-        status = run(launch);
-        detach_note(&launch->detached, "ended %d", status);
-    }
+    detach_tell(&launch->detached);
+    int status = run(launch);
+    detach_note(&launch->detached, "ended %d", status);
     detach_end(&launch->detached);
     return status;
 }

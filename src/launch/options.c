@@ -116,10 +116,11 @@ static bool check_grace(struct options *o, bool alone)
     if (o->grace > 0 && o->join)
         return option_fail(o, "--master-grace belongs to a pccl-master that "
                               "coordinates");
-    if (o->grace > 0 && !alone && (!o->detach || !o->journal))
-        return option_fail(o, "--master-grace: the ranks of a pccl-master "
-                              "outlive it only with --detach and --journal "
-                              "FILE");
+    if (o->grace > 0 && !alone)
+        return option_fail(o, "--master-grace is for a coordinator alone: run "
+                              "'pccl-master --listen ADDRESS:PORT --journal "
+                              "FILE --master-grace SECONDS', and start ranks "
+                              "with --join ADDRESS:PORT");
     if (o->stands_by && (o->grace == 0 || o->master_count < 2))
         return option_fail(o, "--masters of a coordinator names all of them, "
                               "and needs --master-grace SECONDS");
@@ -238,18 +239,6 @@ static bool ways_settle(struct options *o)
         if (ranks > all) ranks = all;
         if (!ways_check(o, h->name, h->ports, h->announce, ranks)) return false;
     }
-    return true;
-}
-
-/* A keeper has the ranks of its own host only. */
-static bool grace_settle(struct options *o)
-{
-    for (size_t i = 0; o->grace > 0 && i < o->hosts.count; i++)
-        if (!host_is_local(o->hosts.entries[i].name))
-            return option_fail(o,
-                               "--master-grace with ranks is for those of this "
-                               "host, and %s is another one",
-                               o->hosts.entries[i].name);
     return true;
 }
 
@@ -394,8 +383,7 @@ bool options_complete(struct options *options,
         if (!allocation_hosts(&options->hosts, &source, detail, sizeof detail))
             return option_fail(options, "%s: %s", source, detail);
     }
-    return ranks_settle(options) && ways_settle(options) &&
-           grace_settle(options);
+    return ranks_settle(options) && ways_settle(options);
 }
 
 static void settings_free(char **settings, size_t count)

@@ -147,8 +147,6 @@ static void put_policy(struct env_list *list, const struct rank_env *in)
     if (o->elastic && list_find(list, "PCCL_DRAIN_SIGNAL") == list->count)
         put_text(list, "PCCL_DRAIN_SIGNAL", "URG");
     if (o->deadline) put_text(list, "PCCL_DEADLINE", o->deadline);
-    if (o->grace > 0)
-        env_put(list, memory_print("PCCL_MASTER_GRACE=%u", o->grace));
     put_log(list, o);
     /* otherwise gfortran buffers output to a pipe and loses it in a crash */
     if (list_find(list, "GFORTRAN_UNBUFFERED_PRECONNECTED") == list->count)

@@ -90,11 +90,9 @@ static bool state_parse(struct state *s, char *text)
     for (char *at = text; at; at = strchr(at, '\n')) {
         at += *at == '\n';
         identity_parse(&s->launcher, "process", at);
-        identity_parse(&s->keeper, "keeper", at);
         if (sscanf(at, "ended %d", &s->status) == 1) s->ended = true;
     }
-    return s->launcher.pid > 0 && s->keeper.pid >= 0 && s->status >= 0 &&
-           s->status < 256;
+    return s->launcher.pid > 0 && s->status >= 0 && s->status < 256;
 }
 
 /* Ours, and nobody else can have written it. */

@@ -1,5 +1,5 @@
-/* state_file.h - the state file of a detached job: lines that its launchers
- * have added, of which no other user may be the author. */
+/* state_file.h - the state file of a detached job: lines that its launcher has
+ * added, of which no other user may be the author. */
 #ifndef PCCL_LAUNCH_STATE_FILE_H
 #define PCCL_LAUNCH_STATE_FILE_H
 
@@ -19,8 +19,7 @@ struct identity {
 
 /* What the file of a job says. */
 struct state {
-    struct identity launcher; /* the last one */
-    struct identity keeper;   /* pid 0: none */
+    struct identity launcher;
     bool ended;
     int status;
 };

@@ -90,7 +90,7 @@ static void look(void *user, uint64_t id, uint64_t host, uint32_t pid)
 
 /* ------------------------------------------------------------------- server */
 
-static struct master_server *server_open(bool anew)
+static struct master_server *server_open(void)
 {
     char error[512] = "";
     struct master_server_options o = {.loop = u.loop,
@@ -106,7 +106,6 @@ static struct master_server *server_open(bool anew)
                                       .grace = u.bits & 16 ? 4 * PCCL_S : 0,
                                       .relays = u.bits & 32,
                                       .job = u.bits & 64,
-                                      .anew = anew,
                                       .report = report,
                                       .aborted = aborted,
                                       .look = look,
@@ -189,9 +188,9 @@ static void server_restart(const struct tape_record *r)
     else if (fd >= 0)
         change_journal(fd, &in);
     if (fd >= 0) (void)close(fd);
-    if (!server_open(r->arg & 1)) {
+    if (!server_open()) {
         (void)unlink(journal);
-        assert(server_open(false));
+        assert(server_open());
     }
     good_connect();
 }
@@ -493,7 +492,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     begin(&r);
     if (first) (void)atexit(remove_folder);
     int before = descriptor();
-    assert(server_open(false));
+    assert(server_open());
     good_connect();
     pump();
     while (tape_next(&in, &r)) {

@@ -48,9 +48,6 @@ static size_t make(struct fuzz_input *in, char *text)
         "process 7 123 ab-12\n",
         "process -7 123 ab-12\n",
         "process 99999999999 5 ab\n",
-        "keeper 9 123 ab-12\n",
-        "keeper 9 123 ",
-        "keeper -1 1 a\n",
         "ended 3\n",
         "ended -1\n",
         "ended 256\n",
@@ -102,14 +99,13 @@ static void read_state(void)
     bool good = state_read(here, &s, line);
     assert(good == (*line == '\0'));
     if (!good) return;
-    assert(s.launcher.pid > 0 && s.keeper.pid >= 0);
+    assert(s.launcher.pid > 0);
     assert(s.status >= 0 && s.status < 256);
     assert(strlen(s.launcher.boot) < sizeof s.launcher.boot);
     bool runs = identity_runs(&s.launcher);
     assert(!runs || identity_of(s.launcher.pid, &who));
     assert(!runs || (who.began == s.launcher.began &&
                      strcmp(who.boot, s.launcher.boot) == 0));
-    (void)identity_runs(&s.keeper);
 }
 
 static void find(struct fuzz_input *in)

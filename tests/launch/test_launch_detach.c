@@ -156,8 +156,6 @@ static void test_what_is_no_state(void **state)
         "pccl-master state 2\nprocess 1 1 a\n",
         "pccl-master state 1\nprocess -4 1 a\n",
         "pccl-master state 1\nprocess 1 1 ", /* being written */
-        "pccl-master state 1\nkeeper -4 1 a\nprocess 1 1 a\n",
-        "pccl-master state 1\nkeeper 1 1 a\n",
         "pccl-master state 1\nprocess 1 1 a\nended 4711\n"};
     refused("No such file or directory");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -188,11 +186,6 @@ static void test_a_process_of_that_number(void **state)
     FILE *f = fopen(path, "we");
     assert_non_null(f);
     fprintf(f, "pccl-master state 1\nprocess %d 1 abc\n", (int)getpid());
-    fclose(f);
-    refused("was killed; its ranks ended with it");
-    f = fopen(path, "ae"); /* it is sent no signal, which would end it */
-    assert_non_null(f);
-    fprintf(f, "keeper %d 1 abc\n", (int)getpid());
     fclose(f);
     refused("was killed; its ranks ended with it");
     pid_t launcher = START("-n", "1", run_helper, "hold", "up");

@@ -95,8 +95,10 @@ static const struct {
     {"--join a:1 --master-grace 9 -n 1 x", "--master-grace belongs to a"},
     {"--listen 1 --masters a:1,b:2", "needs --master-grace SECONDS"},
     {"--listen 1 --masters a:1 --master-grace 9", "names all of them"},
-    {"-n 2 --master-grace 9 --detach x", "--journal FILE"},
-    {"-n 2 --journal j --master-grace 9 x", "outlive it only with --detach"},
+    {"-n 2 --detach --journal j --master-grace 9 x",
+     "--master-grace is for a coordinator alone: run 'pccl-master --listen "
+     "ADDRESS:PORT --journal FILE --master-grace SECONDS', and start ranks "
+     "with --join"},
     {"--journal j --master-grace 9s", "'9s'"},
     {"--elect http://a:1/x --listen 1",
      "--elect is not supported any more: with etcd, run 'etcdctl lock NAME "

@@ -416,7 +416,6 @@ static void on_pause(struct ev_loop *loop, ev_timer *timer, int events)
 static bool machine_init(struct master_server *s, const struct wire_key *secret,
                          struct master_memory *memory)
 {
-    if (memory && s->options.anew) memory->will_count = 0;
     struct master_config config = {
         .out = {s, send_effect, close_effect, note_effect, search_effect,
                 look_effect, status_effect, remember_effect, relay_effect},

@@ -52,8 +52,6 @@ struct master_server_options {
     uint8_t master_count;
     struct wire_addr masters[WIRE_MASTERS_MAX];
     bool standby;
-    bool anew;   /* whoever started the members of the journal says that none of
-                    them is left (H5a) */
     bool relays; /* bytes of members that reach nobody else (N10b) */
     void *user;
     /* A line for the log, without newline: "rank 2 (pid 17) lost, ...". */

@@ -1,5 +1,6 @@
-/* keeper_mpi.c FILE - an MPI program whose every sum is checked, until FILE is
- * there (keeper.py). Rank 0 prints "step N" now and then, each "end N". */
+/* successor_mpi.c FILE - an MPI program whose every sum is checked, until FILE
+ * is there (successor.py). Rank 0 prints "step N" now and then, each "end N".
+ */
 #include <mpi.h>
 
 #include <stdio.h>
