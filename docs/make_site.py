@@ -62,12 +62,12 @@ MENU = (
         'trace': 'src/TRACE.md',
         'contributing': 'CONTRIBUTING.md',
         'tests': 'tests/README.md',
-        'sched': 'tests/sched/README.md',
-        'litmus': 'tests/litmus/README.md',
+        'sched': 'tests/world/sched/README.md',
+        'litmus': 'tests/world/litmus/README.md',
         'wan': 'tests/wan/README.md',
         'wan_results': 'tests/wan/RESULTS.md',
         'bench_notes': 'tests/bench/NOTES.md',
-        'mutants': 'tests/sim/mutants.md',
+        'mutants': 'tests/world/sim/mutants.md',
     }),
 )
 # In the menu, where the title of the text is not enough.

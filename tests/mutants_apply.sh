@@ -1,7 +1,7 @@
 #!/bin/sh
 # mutants_apply.sh [-t TABLE] [SCRIPT FOLDER]... - each mutation of a list changes
-# the file that it names. SCRIPT is one with a list (sim/mutants.sh), FOLDER is
-# where the files are. TABLE (sim/mutants.md) has the mutants of the last list,
+# the file that it names. SCRIPT is one with a list (world/sim/mutants.sh), FOLDER is
+# where the files are. TABLE (world/sim/mutants.md) has the mutants of the last list,
 # who finds each, tests that are there, the right sums, why the oracle and the model do not both find
 # it, and a reason for each survivor. Without arguments: all lists of the tree.
 #
@@ -40,13 +40,14 @@ rows() {
         awk -F ' *[|] *' 'NF == 9 && $2 != "mutant" && $2 !~ /^-/'
 }
 
-# In the test, or in a header beside it.
+# In the test below unit or world, or in a header that it includes.
 has_case() # TEST CASE
 {
-    [ -f "$here/$1.c" ] || return 1
-    sed -n 's/^#include "\([a-z_0-9]*\.h\)"$/\1/p' "$here/$1.c" |
-        sed "s|^|$here/${1%/*}/|" |
-        xargs grep -qw "$2" "$here/$1.c" 2>/dev/null
+    source=$here/unit/$1.c
+    [ -f "$source" ] || source=$here/world/$1.c
+    [ -f "$source" ] || return 1
+    sed -n 's/^#include "\([a-z_0-9./]*\.h\)"$/\1/p' "$source" |
+        sed "s|^|${source%/*}/|" | xargs grep -qw "$2" "$source" 2>/dev/null
 }
 
 up_to_date() {
@@ -91,12 +92,12 @@ if [ $# -gt 0 ]; then
         shift 2
     done
 else
-    apply "$here/litmus/mutants.sh" "$src"
-    apply "$here/sched/mutants.sh" "$src"
-    apply "$here/mpi_sim/mutants.sh" "$src/mpi"
-    apply "$here/server/mutants.sh" "$src"
-    apply "$here/sim/mutants.sh" "$src"
-    table=$here/sim/mutants.md
+    apply "$here/world/litmus/mutants.sh" "$src"
+    apply "$here/world/sched/mutants.sh" "$src"
+    apply "$here/world/mpi_sim/mutants.sh" "$src/mpi"
+    apply "$here/run/server/mutants.sh" "$src"
+    apply "$here/world/sim/mutants.sh" "$src"
+    table=$here/world/sim/mutants.md
 fi
 [ -z "$table" ] || up_to_date >"$work/stale"
 [ -z "$table" ] || [ ! -s "$work/stale" ] || { cat "$work/stale"; wrong=1; }

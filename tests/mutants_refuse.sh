@@ -38,7 +38,7 @@ try 2 "no mutants" </dev/null
 # What mutants.sh runs is checked before hours are spent on it.
 run() { # TEXT, and the list on standard input
     cat >"$work/list"
-    sh "$here/refuses.sh" 1 "$1" sh "$here/sim/mutants.sh" -l "$work/list" 1
+    sh "$here/refuses.sh" 1 "$1" sh "$here/world/sim/mutants.sh" -l "$work/list" 1
 }
 run "2 other: the mutation does not apply" <<'LIST'
 one|base/wire.c|s/#include/#include /
@@ -91,12 +91,12 @@ table 1 "why not both find this one: three" "$one_finds" "$two" \
     "| three | oracle | 1 |  |  | 7 |  |"
 table 1 "why not both find this one: three" "$one_finds" "$two" \
     "| three | oracle | 1 |  |  | 7 | no reason |"
-table 1 "there is no such test: core/test_view:test_nothing" "| both | 1 |
+table 1 "there is no such test: elastic/test_view:test_nothing" "| both | 1 |
 | unit | 1 |" "$two" \
-    "| three | unit |  |  | core/test_view:test_nothing | 7 | bytes |"
+    "| three | unit |  |  | elastic/test_view:test_nothing | 7 | bytes |"
 table 0 "2 mutants" "| both | 1 |
 | unit | 1 |" "$two" \
-    "| three | unit |  |  | core/test_view:test_impossible_proposals | 7 | bytes |"
+    "| three | unit |  |  | elastic/test_view:test_impossible_proposals | 7 | bytes |"
 nobody_finds="| both | 1 |
 | none | 1 |"
 table 0 "2 mutants" "$nobody_finds" "$two" "| three | none |  |  |  | 7 | bytes |"

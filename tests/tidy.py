@@ -411,7 +411,7 @@ def self_test():
         sys.exit(f"self-test: time limits -> {hasty}")
     twice = [fault for _, fault in check_names(
         {"src/ring/a.c": "struct op {\n", "src/mpi/b.c": "struct op {\n",
-         "tests/mpi/b.c": "struct op {\n"})]
+         "tests/run/mpi/b.c": "struct op {\n"})]
     if len(twice) != 2:
         sys.exit(f"self-test: names that stand twice -> {twice}")
     head = "/* a.c - x. */\n"

@@ -4,8 +4,8 @@
  *
  * In the product PCCL_BUGGIFY(point) is the constant false, and leaves no trace
  * in the objects. In the simulator's copy of the cores (PCCL_SIMULATED) it is a
- * choice by the seed of the universe (tests/sim/rare.c), which counts what
- * has fired. No point changes what a program may rely on. */
+ * choice by the seed of the universe (rare.c of tests/world/sim), which counts
+ * what has fired. No point changes what a program may rely on. */
 #ifndef PCCL_BUGGIFY_H
 #define PCCL_BUGGIFY_H
 

@@ -1,7 +1,7 @@
 /* session.h - one peer as a pure state machine. It joins the membership, which
  * the master decides, and the data plane (ring/ring.h).
  *
- * It has no sockets, clock or threads: comm.c drives it for real, tests/sim
+ * It has no sockets, clock or threads: comm.c drives it for real, the simulator
  * from a seed. Everything happens inside the calls below; the caller then
  * moves the bytes that the engine's connections offer. Rules:
  * master/PROTOCOL.md. */

@@ -351,7 +351,7 @@ static inline void channel_read(struct channel *c, size_t size)
  * fence comes before `asleep` is stored, the end that arms sees the new index;
  * if it comes after, the end that rings sees the doorbell armed. Without it
  * both looks may pass both stores, and nobody wakes the sleeper
- * (tests/core/test_doorbell.c). One fence serves all pieces of a pass; the
+ * (test_doorbell.c). One fence serves all pieces of a pass; the
  * stores of the indices only order the bytes before them.
  *
  * The end that rings clears the flag, and always sends a byte after that. If it

@@ -2,7 +2,7 @@
  *
  * No sockets, clock, threads or logging: events come in through
  * master_step(), messages go out through a callback, time is a field of the
- * event. master_server.c drives it from libev, tests/sim from a seed. The
+ * event. master_server.c drives it from libev, tests/world/sim from a seed. The
  * rules it implements are numbered in PROTOCOL.md.
  *
  * A group of members goes round this circle; everything that depends on

@@ -4,7 +4,7 @@
  *
  * There is one owner at a time. The table gives for each state and event the
  * next state and the effects; progress.c carries them out. Three rules hold
- * after each step (tests/core/test_progress.c explores all of them):
+ * after each step (tests/unit/peer/test_progress.c explores all of them):
  *
  *  - Where work may be pending, some thread looks for it: the background
  *    thread watches all connections, or a poll tick checks that testing calls

@@ -28,7 +28,7 @@
  * largest number.
  *
  * A value differs from its x by at most 0.52 steps and two units in the last
- * place of the largest of |lo|, |hi|; tests/reduce/test_quant.c shows it. Codes
+ * place of the largest of |lo|, |hi|; test_quant.c shows it. Codes
  * of signed types are kept as their distance from the least one, so i8 gives
  * what u8 gives. Headers and codes stand in host order, as all user data does.
  *

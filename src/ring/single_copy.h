@@ -41,7 +41,7 @@ struct single_copy_name {
 
 /* Rule L8b. This comes before any other write to the slot. A member that was
  * left out of the view may still read the slot and must not take new data for
- * old (tests/litmus). */
+ * old (tests/world/litmus). */
 static inline void single_copy_sign(struct single_copy_head *head,
                                     struct single_copy_name name)
 {

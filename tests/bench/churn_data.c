@@ -10,7 +10,7 @@
  * contributed twice shows. */
 #include "churn.h"
 
-#include "../proc/borders.h"
+#include "../run/proc/borders.h"
 
 #include <math.h>
 #include <string.h>

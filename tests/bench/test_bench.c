@@ -1,6 +1,6 @@
 /* test_bench.c - pccl-bench: its command line, its check of results, and that
  * a short run of each mode prints what it should. */
-#include "../launch/run.h"
+#include "../run/launch/run.h"
 #include "bench.h"
 #include "bench_data.h"
 

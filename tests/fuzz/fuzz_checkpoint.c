@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "../checkpoint/scratch.h"
+#include "../run/checkpoint/scratch.h"
 
 enum { TENSORS = 4, ELEMENTS = 40, SAVES = 4, CHANGES = 12, FILES = 16 };
 

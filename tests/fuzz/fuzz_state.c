@@ -9,7 +9,7 @@ static int fuzz_open(const char *path, int flags);
 #define open fuzz_open
 #include "../../src/launch/state_file.c"
 #undef open
-#include "../checkpoint/scratch.h"
+#include "../run/checkpoint/scratch.h"
 #include "fuzz.h"
 
 #include <assert.h>

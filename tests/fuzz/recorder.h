@@ -2,7 +2,7 @@
 #ifndef PCCL_FUZZ_RECORDER_H
 #define PCCL_FUZZ_RECORDER_H
 
-#include "../sim/sim.h"
+#include "../world/sim/sim.h"
 #include "tape.h"
 
 enum { FOLDED = 4096 };

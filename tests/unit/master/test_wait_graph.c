@@ -1,0 +1,89 @@
+/* test_wait_graph.c - what the reports of members prove about operations (rules
+ * W2, W3). One master, members 1 to 4 of ranks 0 to 3 on links 0 to 3. */
+#include "founded.h"
+
+#include "../../../src/base/scope.h"
+#include "../../../src/master/watch/wait_graph.h"
+
+enum { MEMBERS = 4, TAG = 7 };
+
+static void on_send(void *user, const uint32_t *links, uint32_t count,
+                    const struct wire_msg *m)
+{
+    (void)user, (void)links, (void)count, (void)m;
+}
+
+static void on_close(void *user, uint32_t link, const char *reason)
+{
+    (void)user;
+    fail_msg("link %u: %s", link, reason);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct master_config c = {.out = {.send = on_send, .close = on_close},
+                              .deadline = 100,
+                              .quorum = MEMBERS};
+    return found(&c);
+}
+
+/* The member waits in an operation of ranks 0 and 1, or (0) of all. */
+static struct wire_wait waits_in(uint32_t link, uint8_t ranks)
+{
+    static const uint64_t pair[] = {1, 2};
+    struct wire_wait w = {.kind = WAIT_COLLECTIVE,
+                          .blocks = true,
+                          .scope = ranks ? scope_number(pair, 2) : 0,
+                          .tag = TAG};
+    struct wire_msg m = {.type = WIRE_WAITING,
+                         .epoch = master->groups[0].epoch,
+                         .waits = &w,
+                         .wait_count = 1,
+                         .sets = &ranks,
+                         .set_size = 1,
+                         .set_count = ranks != 0};
+    step(MASTER_RECEIVED, link, &m);
+    return w;
+}
+
+/* Who is not of the scope neither lacks the operation nor is asked. */
+static void test_others_have_no_part_in_a_scope(void **state) /* W2 */
+{
+    (void)state;
+    struct wire_wait w = waits_in(0, 3);
+    assert_int_equal(wait_part_of(master, 0, 0, &w), WAIT_PART_SAME);
+    assert_int_equal(wait_part_of(master, 1, 0, &w), WAIT_PART_UNKNOWN);
+    assert_int_equal(wait_part_of(master, 2, 0, &w), WAIT_PART_NONE);
+    w = waits_in(0, 0);
+    assert_int_equal(wait_part_of(master, 2, 0, &w), WAIT_PART_UNKNOWN);
+}
+
+/* The operations of an old view are over, or begin anew under another name. */
+static void test_a_report_ends_with_its_view(void **state) /* W2 */
+{
+    (void)state;
+    (void)waits_in(0, 0);
+    assert_non_null(wait_report(master, 0));
+    assert_non_null(wait_blocked_in(master, 0));
+    struct wire_msg flushed = {.type = WIRE_FLUSHED};
+    step(MASTER_CLOSED, 3, NULL);
+    flushed.round = master->round_last;
+    for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &flushed);
+    all_are_ready();
+    assert_int_equal(master->groups[0].epoch, master->round_last);
+    assert_null(wait_report(master, 0));
+    assert_null(wait_blocked_in(master, 0));
+    (void)waits_in(0, 0);
+    assert_non_null(wait_report(master, 0));
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_others_have_no_part_in_a_scope),
+        TEST(test_a_report_ends_with_its_view),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

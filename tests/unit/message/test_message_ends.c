@@ -1,0 +1,228 @@
+/* test_message_ends.c - tests of late and ending message connections: an
+ * outdated dial is refused (rule P2P-3), and the last messages of a lost member
+ * are read before its loss, which is reported once (rule P2P-7). Two engines;
+ * the test carries the bytes. */
+#include "../unit.h"
+
+#include "../../../include/pccl.h"
+#include "../../../src/message/message.h"
+#include "../../../src/ring/op.h"
+
+enum { ALICE, BOB, ENGINES };
+
+static struct engine *engines[ENGINES];
+static struct messages messages[ENGINES];
+static struct wire_member members[ENGINES] = {{.id = 10}, {.id = 11}};
+static const uint64_t ids[ENGINES] = {10, 11};
+static uint32_t dials;
+static uint32_t closed[ENGINES]; /* bit set over connections */
+
+static uint32_t on_dial(void *user, const struct wire_addr *addr)
+{
+    (void)user, (void)addr;
+    return dials++;
+}
+
+static void on_close(void *user, uint32_t conn)
+{
+    closed[user == &ids[BOB]] |= 1u << conn;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    dials = 0;
+    for (uint32_t i = 0; i < ENGINES; i++) {
+        closed[i] = 0;
+        memset(&messages[i], 0, sizeof messages[i]);
+        engines[i] = calloc(1, sizeof *engines[i]);
+        struct driver d = {.user = (void *)(uintptr_t)&ids[i],
+                           .dial = on_dial,
+                           .close = on_close};
+        struct engine_events o = {.user = (void *)(uintptr_t)&ids[i]};
+        if (!engines[i] || !engine_init(engines[i], &d, &o, 1, PCCL_S))
+            return 1;
+        message_init(&messages[i], &engines[i]->links,
+                     &(struct message_events){0});
+        engines[i]->links.self = ids[i];
+        engines[i]->links.fill_size = 8;
+        struct engine_view v = {.epoch = 1,
+                                .world = ENGINES,
+                                .rank = i,
+                                .members = members,
+                                .ids = ids};
+        engine_install(engines[i], &v);
+        message_use(&messages[i]);
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < ENGINES; i++) {
+        message_free(&messages[i]);
+        engine_free(engines[i]);
+        free(engines[i]);
+    }
+    return 0;
+}
+
+static void tick(uint32_t who, pccl_ns now)
+{
+    engine_tick(engines[who], now);
+    message_progress(&messages[who]);
+}
+
+/* Writes all pending output to bytes; returns the size. */
+static size_t speak(uint32_t who, uint32_t conn, uint8_t *bytes)
+{
+    struct conn_part parts[2];
+    size_t size = 0;
+    uint32_t count;
+    while ((count = engine_tx_window(engines[who], conn, parts)) > 0) {
+        size_t part = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            memcpy(bytes + size + part, parts[i].from, parts[i].size);
+            part += parts[i].size;
+        }
+        engine_tx(engines[who], conn, part);
+        size += part;
+    }
+    return size;
+}
+
+/* False: a protocol violation; the connection was closed. */
+static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
+{
+    while (size > 0) {
+        uint8_t *to;
+        size_t room = engine_rx_window(engines[who], conn, &to);
+        assert_true(room > 0);
+        if (room > size) room = size;
+        memcpy(to, bytes, room);
+        if (!engine_rx(engines[who], conn, room)) return false;
+        bytes += room;
+        size -= room;
+    }
+    return true;
+}
+
+/* Alice's first bytes on a connection that she has dialed. */
+static size_t call(uint32_t conn, uint8_t *hello)
+{
+    assert_int_equal(dials, conn + 1);
+    engine_dialed(engines[ALICE], conn, true);
+    return speak(ALICE, conn, hello);
+}
+
+static void post(void)
+{
+    assert_int_equal(
+        message_post(&messages[ALICE], ids[BOB], "word", 4, NULL, 0),
+        pcclSuccess);
+}
+
+static enum conn_state state_at(uint32_t who, uint32_t conn)
+{
+    return engines[who]->links.conns[conn]->state;
+}
+
+/* Kind of the next event at Bob; -1: none. */
+static int next_event(void)
+{
+    struct message_event *event = message_take(&messages[BOB]);
+    if (!event) return -1;
+    int kind = (int)event->kind;
+    message_release(&messages[BOB], event);
+    return kind;
+}
+
+static void test_an_overtaken_call_is_refused(void **state)
+{
+    (void)state;
+    uint8_t first[RX_BUFFER_SIZE], second[RX_BUFFER_SIZE];
+    post();
+    size_t size = call(0, first);
+    engine_closed(engines[ALICE], 0); /* no reply: she dials again */
+    for (uint32_t i = 1; i < 10 && dials == 1; i++)
+        tick(ALICE, i * PCCL_S / 10);
+    size_t later = call(1, second);
+    assert_true(engine_accepted(engines[BOB], 1));
+    assert_true(hear(BOB, 1, second, later));
+    assert_int_equal(state_at(BOB, 1), CONN_OPEN);
+    assert_true(engine_accepted(engines[BOB], 0));
+    assert_false(hear(BOB, 0, first, size));
+    assert_int_equal(closed[BOB], 1);
+    assert_int_equal(state_at(BOB, 1), CONN_OPEN);
+}
+
+/* The newer connection replaces one that its dialer has lost. */
+static void test_a_newer_call_replaces(void **state)
+{
+    (void)state;
+    uint8_t hello[RX_BUFFER_SIZE];
+    post();
+    size_t size = call(0, hello);
+    assert_true(engine_accepted(engines[BOB], 0));
+    assert_true(hear(BOB, 0, hello, size));
+    engine_closed(engines[ALICE], 0);
+    for (uint32_t i = 1; i < 10 && dials == 1; i++)
+        tick(ALICE, i * PCCL_S / 10);
+    size = call(1, hello);
+    assert_true(engine_accepted(engines[BOB], 1));
+    assert_true(hear(BOB, 1, hello, size));
+    assert_int_equal(closed[BOB], 1);
+    assert_int_equal(state_at(BOB, 1), CONN_OPEN);
+}
+
+/* Alice has sent and is removed; Bob has not read all of it. */
+static void test_last_words_before_the_loss(void **state)
+{
+    (void)state;
+    uint8_t bytes[RX_BUFFER_SIZE];
+    post();
+    size_t size = call(0, bytes);
+    assert_true(engine_accepted(engines[BOB], 0));
+    assert_true(hear(BOB, 0, bytes, size));
+    size = speak(BOB, 0, bytes);
+    assert_true(hear(ALICE, 0, bytes, size));
+    post();
+    size = speak(ALICE, 0, bytes); /* two messages */
+    assert_true(hear(BOB, 0, bytes, size - 1));
+    message_lose(&messages[BOB], ids[ALICE]);
+    assert_int_equal(next_event(), EVENT_MESSAGE);
+    assert_int_equal(next_event(), -1); /* more may be in the socket */
+    assert_true(hear(BOB, 0, bytes + size - 1, 1));
+    engine_rx_dry(engines[BOB], 0); /* the socket is empty */
+    assert_int_equal(closed[BOB], 1);
+    assert_int_equal(next_event(), EVENT_MESSAGE);
+    assert_int_equal(next_event(), EVENT_LOST);
+    assert_int_equal(next_event(), -1);
+}
+
+/* While she is a member, an empty socket is no end. */
+static void test_silence_is_no_end(void **state)
+{
+    (void)state;
+    uint8_t bytes[RX_BUFFER_SIZE];
+    post();
+    size_t size = call(0, bytes);
+    assert_true(engine_accepted(engines[BOB], 0));
+    assert_true(hear(BOB, 0, bytes, size));
+    engine_rx_dry(engines[BOB], 0);
+    assert_int_equal(closed[BOB], 0);
+    assert_int_equal(next_event(), -1);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_an_overtaken_call_is_refused),
+        TEST(test_a_newer_call_replaces),
+        TEST(test_last_words_before_the_loss),
+        TEST(test_silence_is_no_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+#!/bin/sh
+# mutants.sh TEST_MPI_SIM MPICH_INCLUDE_DIR [COUNT [PATTERN]] - breaks one rule
+# of MPI's failure handling at a time and shows that the simulated universes
+# fail. Each line below: name | file of src/mpi | sed script. Exit status 1 if a
+# mutant survives, or changes nothing.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+test=$1 mpich=$2 count=${3:-400} only=${4:-.}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+mkdir "$work/obj"
+compile() {
+    ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O1 -w -fPIC -DPCCL_MPI_VERSION='"mutant"' \
+        -include "$here/threads.h" -I"$root/include" -I"$mpich" \
+        -I"$root/src/mpi" -c "$1" -o "$2"
+}
+library() {
+    ${CC:-cc} -shared -Wl,-Bsymbolic "$work"/obj/*.o -o "$work/library.so"
+}
+compile "$here/look.c" "$work/obj/look.o"
+for file in "$root"/src/mpi/*.c; do
+    compile "$file" "$work/obj/$(basename "$file" .c).o"
+done
+library
+"$test" "$work/library.so" 1 10 >/dev/null ||
+    { echo "the original fails"; exit 1; }
+survived=0 done=0
+while IFS='|' read -r name file script; do
+    echo "$name" | grep -q "$only" || continue
+    done=$((done + 1))
+    # Headers and look.c are found where they are.
+    sed "$script" "$root/src/mpi/$file" >"$work/$file"
+    if cmp -s "$work/$file" "$root/src/mpi/$file"; then
+        echo "$name: does not apply"
+        survived=$((survived + 1))
+        continue
+    fi
+    sed -i "s|\"\.\./base/|\"$root/src/base/|" "$work/$file"
+    compile "$work/$file" "$work/obj/$(basename "$file" .c).o"
+    library
+    if "$test" "$work/library.so" 1 "$count" >"$work/log" 2>&1; then
+        echo "$name: SURVIVES"
+        survived=$((survived + 1))
+    else
+        echo "$name: $(grep -m 1 '^  \|: ' "$work/log" | cut -c1-100)"
+    fi
+    compile "$root/src/mpi/$file" "$work/obj/$(basename "$file" .c).o"
+done <<'MUTANTS'
+nobody is told of a revocation (V1)|revoke.c|s/^        transport_notify_revoked(.*/        (void)context;/
+what has ended is revoked (V3)|coll.c|s/^    int error = coll->round == 0 ? .*/    int error = revoked_error(coll);/
+who waits in a collective goes on waiting (V3)|revoke.c|s/^    bool more = atomic_load(&live_count) > 0 && fail_blocking();/    bool more = false;/
+a failure comes before the message (V3)|coll_failure.c|s/^    if (result == pcclOperationFailed) .*//
+the first one decides|ulfm.c|s/ballot->flag &= votes\[i\].flag/ballot->flag = votes[0].flag/
+who gives up leaves the others waiting (V6)|agree.c|s/^        if (result != MPI_SUCCESS) revoke_unmade(.*//
+MUTANTS
+[ "$done" -gt 0 ] || { echo "mutants.sh: no mutant has this name"; exit 2; }
+[ "$survived" -eq 0 ]
