@@ -11,7 +11,7 @@ endfunction()
 
 set(man1 ${CMAKE_INSTALL_MANDIR}/man1)
 pccl_man(src/launch/pccl-master.1 pccl-master programs ${man1})
-pccl_man(tests/bench/pccl-bench.1 pccl-bench programs ${man1})
+pccl_man(src/bench/pccl-bench.1 pccl-bench programs ${man1})
 pccl_man(src/trace/pccl-trace.1 pccl-trace programs ${man1})
 
 # Another MPI's mpicc has a page of its own. man(1) looks for pages near the folders

@@ -187,6 +187,11 @@ LAYERS = {
                     "src/master/server/master_http.h",
                     "src/master/server/master_server.h"],
     "src/trace/": ["src/trace/"],
+    # Its rules are those of the table, and of the plan of probes.
+    "src/bench/": ["include/", "src/bench/"],
+    "src/bench/bench_algorithms.c": ["src/bench/", "src/master/master.h",
+                                     "src/ring/algorithm_table.h"],
+    "src/bench/borders.h": ["src/ring/algorithm_table.h"],
     "src/launch/main.c": ["src/launch/launch.h"],
     # The MPI facade is a client like any other.
     "src/mpi/": ["include/", "src/mpi/"],

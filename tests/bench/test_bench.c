@@ -1,8 +1,8 @@
 /* test_bench.c - pccl-bench: its command line, its check of results, and that
  * a short run of each mode prints what it should. */
 #include "../run/launch/run.h"
-#include "bench.h"
-#include "bench_data.h"
+#include "../../src/bench/bench.h"
+#include "../../src/bench/bench_data.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* test_churn_check.c - the checker of pccl-bench churn: a true story passes,
  * and each lie in it is found. */
-#include "churn.h"
+#include "../../src/bench/churn.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* test_ettr_check.c - the checker of pccl-bench ettr: two true histories give
  * the figures that they were written for, and each lie in them is found. */
-#include "ettr.h"
+#include "../../src/bench/ettr.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include "bound.h"
 #include "emulator_log.h"
 #include "packet.h"
-#include "namespace.h"
+#include "../../src/bench/namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -244,7 +244,8 @@ static bool prepare(struct emulator *em)
         return false;
     bool offload = packet_offload(em->world);
     for (uint32_t i = 0; i < em->world->nodes; i++) {
-        if (!namespace_make(&em->namespaces[i], i, em->world, offload, error)) {
+        if (!namespace_make(&em->namespaces[i], i, em->world->mtu,
+                            em->world->congestion, offload, error)) {
             fprintf(stderr, "wan-emulator: node %u: %s\n", i, error);
             return false;
         }

@@ -1,7 +1,7 @@
 /* packet.c - reads IPv4 and TCP headers. */
 #include "packet.h"
 
-#include "namespace.h"
+#include "../../src/bench/namespace.h"
 
 #include <stdlib.h>
 #include <string.h>

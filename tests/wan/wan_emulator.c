@@ -11,7 +11,7 @@
  * 2 usage, 77 not possible here, 124 out of time. See README.md. */
 #include "bound.h"
 #include "emulator.h"
-#include "namespace.h"
+#include "../../src/bench/namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>

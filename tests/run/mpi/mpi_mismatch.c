@@ -7,7 +7,7 @@
  * SECONDS: a rank that waits longer in a case names it and ends. FIRST: the
  * number of the first case that is run. COLLECTIVE:
  * allreduce, broadcast, allgather or alltoallv, with the sizes in bytes at
- * which the library chooses another algorithm (proc/borders.h). */
+ * which the library chooses another algorithm (bench/borders.h). */
 #include "conform.h"
 #include "mismatch_words.h"
 

@@ -9,7 +9,7 @@ trap 'exit 1' INT TERM HUP
 
 # Names without blanks, as all of the source.
 # shellcheck disable=SC2046
-set -- $(find "$source/src" "$source/tests" -name '*.1')
+set -- $(find "$source/src" -name '*.1')
 [ $# -ge 4 ]
 [ -d "$pages" ] && [ -n "$(ls "$pages")" ] && set -- "$@" "$pages"/*.3
 echo "$# pages"

@@ -1,7 +1,7 @@
 /* mismatch.c - see mismatch.h. */
 #include "mismatch.h"
 
-#include "borders.h"
+#include "../../../src/bench/borders.h"
 
 #include <stdarg.h>
 #include <stdio.h>

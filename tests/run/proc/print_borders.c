@@ -1,6 +1,6 @@
 /* print_borders.c - prints the sizes of borders.h, for a test in another
  * language: print_borders memory|tcp WORLD. */
-#include "borders.h"
+#include "../../../src/bench/borders.h"
 
 #include <stdio.h>
 #include <stdlib.h>

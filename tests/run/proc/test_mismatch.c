@@ -6,7 +6,7 @@
  *   test_mismatch [TEST [SECONDS]]  with SECONDS, a case in which a member says
  *                                   nothing for so long is reported, and the
  *                                   next ones run in a new cluster */
-#include "borders.h"
+#include "../../../src/bench/borders.h"
 #include "cluster.h"
 #include "mismatch.h"
 

@@ -92,8 +92,8 @@ static bool set_congestion(const char *name, uint32_t node)
                                 namespace_address(node), name);
 }
 
-bool namespace_make(struct namespace *ns, uint32_t node,
-                    const struct world *world, bool offload,
+bool namespace_make(struct namespace *ns, uint32_t node, uint32_t mtu,
+                    const char *congestion, bool offload,
                     char error[NAMESPACE_ERROR_SIZE])
 {
     int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -107,11 +107,11 @@ bool namespace_make(struct namespace *ns, uint32_t node,
         ok = ns->net_fd >= 0 && ns->tun_fd >= 0;
         if (ok) {
             what = "an address of the TUN device";
-            ok = configure("wan", node, world->mtu);
+            ok = configure("wan", node, mtu);
         }
         if (ok) {
-            what = world->congestion;
-            ok = set_congestion(world->congestion, node);
+            what = congestion;
+            ok = set_congestion(congestion, node);
         }
     }
     int why = errno;

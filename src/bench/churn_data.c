@@ -10,7 +10,7 @@
  * contributed twice shows. */
 #include "churn.h"
 
-#include "../run/proc/borders.h"
+#include "borders.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,8 +7,6 @@
  * another one begins. */
 #include "churn.h"
 
-#include "../patience.h"
-
 #include <dirent.h>
 #include <getopt.h>
 #include <malloc.h>
@@ -23,7 +21,7 @@
 
 enum { NET = 3, MPI, JOBS, GENERATION_S = 120 };
 
-#define PATIENCE_NS (PATIENCE_S * INT64_C(1000000000))
+#define PATIENCE_NS (BENCH_PATIENCE_S * INT64_C(1000000000))
 
 static const char *const job_names[JOBS] = {"shm", "tcp", "mixed", "net",
                                             "mpi"};
@@ -241,7 +239,7 @@ static void watch(struct churn_run *r, struct churn_job *j)
     bool still = bench_now() - j->progress_at > PATIENCE_NS;
     if (still)
         churn_violation(r->totals, "%s: no step for %d s", j->folder,
-                        PATIENCE_S);
+                        BENCH_PATIENCE_S);
     /* Without a coordinator nothing goes on; its end is a violation itself. */
     if (still || (!j->ending && j->master == 0)) j->ending = j->hung = true;
 }

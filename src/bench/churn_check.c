@@ -53,7 +53,7 @@ static bool is_excused(const struct churn_log *log, uint32_t n, uint64_t at,
 
 /* ------------------------------------------------------------- one process */
 
-struct walk {
+struct churn_walk {
     const struct churn_log *log;
     const struct churn_life *life;
     struct churn_totals *to;
@@ -62,7 +62,7 @@ struct walk {
 };
 
 /* H5, and that steps follow each other. */
-static void walk_sync(struct walk *w, const struct churn_row *r)
+static void walk_sync(struct churn_walk *w, const struct churn_row *r)
 {
     bool well = r->v[2] == pcclSuccess;
     bool lost = r->v[2] == pcclNoSharedStateAvailable &&
@@ -92,7 +92,7 @@ static void walk_sync(struct walk *w, const struct churn_row *r)
     w->alone = !w->life->mpi && w->world == 1;
 }
 
-static void walk_view(struct walk *w, const struct churn_row *r)
+static void walk_view(struct churn_walk *w, const struct churn_row *r)
 {
     bool inside = false;
     if (r->v[1] <= w->epoch)
@@ -109,7 +109,7 @@ static void walk_view(struct walk *w, const struct churn_row *r)
     w->alone |= w->world == 1;
 }
 
-static void walk_op(struct walk *w, const struct churn_row *r)
+static void walk_op(struct churn_walk *w, const struct churn_row *r)
 {
     if (!w->life->mpi && r->v[6] > w->epoch)
         churn_violation(w->to, "%s: operation of epoch %llu within epoch %llu",
@@ -130,7 +130,7 @@ static void walk_op(struct walk *w, const struct churn_row *r)
     w->to->bytes += r->v[10];
 }
 
-static void walk_connect(struct walk *w, const struct churn_row *r)
+static void walk_connect(struct churn_walk *w, const struct churn_row *r)
 {
     w->connected = r->v[2] == pcclSuccess;
     w->has_step = false;
@@ -142,7 +142,7 @@ static void walk_connect(struct walk *w, const struct churn_row *r)
                         r->text);
 }
 
-static void walk_row(struct walk *w, const struct churn_row *r)
+static void walk_row(struct churn_walk *w, const struct churn_row *r)
 {
     switch (r->tag) {
     case 'J':
@@ -175,7 +175,7 @@ static void walk_row(struct walk *w, const struct churn_row *r)
 static void check_life(const struct churn_log *log,
                        const struct churn_life *life, struct churn_totals *to)
 {
-    struct walk w = {.log = log, .life = life, .to = to};
+    struct churn_walk w = {.log = log, .life = life, .to = to};
     uint64_t first = 0;
     for (size_t i = 0; i < life->count; i++) {
         const struct churn_row *r = &log->rows[life->first + i];

@@ -7,6 +7,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* What must happen happens within this time, also to processes that get no
+ * processor. */
+enum { BENCH_PATIENCE_S = 300 };
+
 struct bench_options {
     const char *mode;      /* collective, recovery, join */
     const char *ops;       /* "allreduce,sync": see bench_data.h, main */

@@ -5,7 +5,7 @@
  * in a namespace or holds its descriptor. */
 #include "churn.h"
 
-#include "../wan/namespace.h"
+#include "namespace.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -62,13 +62,12 @@ static _Noreturn void forward(const struct churn_board *board, const int *tuns)
 bool churn_net_start(struct churn_net *net, struct churn_board *board,
                      char *error, size_t room)
 {
-    static const struct world world = {.mtu = 9000};
     struct namespace ns[CHURN_NODES];
     int tuns[CHURN_NODES];
     char why[NAMESPACE_ERROR_SIZE];
     int made = 0;
     while (made < CHURN_NODES &&
-           namespace_make(&ns[made], (uint32_t)made, &world, true, why))
+           namespace_make(&ns[made], (uint32_t)made, 9000, "", true, why))
         made++;
     for (int i = 0; i < made; i++) {
         net->net_fd[i] = ns[i].net_fd;

@@ -8,13 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-struct request {
+struct route_request {
     struct nlmsghdr head;
     struct rtmsg route;
     char attributes[128];
 };
 
-static struct rtattr *add(struct request *q, unsigned short type,
+static struct rtattr *add(struct route_request *q, unsigned short type,
                           const void *value, size_t size)
 {
     struct rtattr a = {.rta_type = type,
@@ -27,7 +27,7 @@ static struct rtattr *add(struct request *q, unsigned short type,
     return (struct rtattr *)(void *)at;
 }
 
-static bool ask(const struct request *q)
+static bool ask(const struct route_request *q)
 {
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     if (fd < 0) return false;
@@ -51,16 +51,17 @@ static bool ask(const struct request *q)
 bool route_set_congestion(unsigned device, uint32_t network, uint32_t source,
                           const char *congestion)
 {
-    struct request q = {.head = {.nlmsg_len = NLMSG_LENGTH(sizeof q.route),
-                                 .nlmsg_type = RTM_NEWROUTE,
-                                 .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK |
-                                                NLM_F_CREATE | NLM_F_REPLACE},
-                        .route = {.rtm_family = AF_INET,
-                                  .rtm_dst_len = 24,
-                                  .rtm_table = RT_TABLE_MAIN,
-                                  .rtm_protocol = RTPROT_KERNEL,
-                                  .rtm_scope = RT_SCOPE_LINK,
-                                  .rtm_type = RTN_UNICAST}};
+    struct route_request q = {
+        .head = {.nlmsg_len = NLMSG_LENGTH(sizeof q.route),
+                 .nlmsg_type = RTM_NEWROUTE,
+                 .nlmsg_flags =
+                     NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE},
+        .route = {.rtm_family = AF_INET,
+                  .rtm_dst_len = 24,
+                  .rtm_table = RT_TABLE_MAIN,
+                  .rtm_protocol = RTPROT_KERNEL,
+                  .rtm_scope = RT_SCOPE_LINK,
+                  .rtm_type = RTN_UNICAST}};
     network = htonl(network);
     source = htonl(source);
     (void)add(&q, RTA_DST, &network, sizeof network);

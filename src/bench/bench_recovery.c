@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 /* One line of a rank's report; small enough that a pipe keeps it whole. */
-struct report {
+struct recovery_report {
     int rank;
     int kind; /* 0: warmed up, 1: recovered or joined, 2: failed */
     int64_t started, failed, closed, proposed, installed, done, longest;
 };
 
-struct group {
+struct recovery_group {
     const struct bench_options *o;
     pcclMasterInstance_t *master;
     uint16_t port;
@@ -27,7 +27,7 @@ struct group {
     pid_t pids[64];
 };
 
-static void tell(const struct group *g, struct report r)
+static void tell(const struct recovery_group *g, struct recovery_report r)
 {
     ssize_t ignored = write(g->pipe[1], &r, sizeof r);
     (void)ignored;
@@ -61,14 +61,14 @@ static int world_of(pcclComm_t *comm)
 
 /* Nobody ends before all have their results: who ends at once may keep another
  * one from its own. finish() ends them. */
-__attribute__((noreturn)) static void tell_and_stay(const struct group *g,
-                                                    struct report r)
+__attribute__((noreturn)) static void
+tell_and_stay(const struct recovery_group *g, struct recovery_report r)
 {
     tell(g, r);
     for (;;) pause();
 }
 
-static size_t elements(const struct group *g)
+static size_t elements(const struct recovery_group *g)
 {
     const char *sizes = g->o->sizes;
     size_t size = 0;
@@ -78,7 +78,7 @@ static size_t elements(const struct group *g)
 
 /* A rank that lets others in until all are there, then reduces until a loss
  * was repaired (or, `join`, until a newcomer was let in). */
-static void be_member(const struct group *g, int rank, bool join)
+static void be_member(const struct recovery_group *g, int rank, bool join)
 {
     char address[32];
     snprintf(address, sizeof address, "127.0.0.1:%u", g->port);
@@ -87,7 +87,7 @@ static void be_member(const struct group *g, int rank, bool join)
     size_t count = elements(g);
     float *in = make_buffer(count);
     float *out = make_buffer(count);
-    struct report r = {.rank = rank, .kind = 2, .started = begun};
+    struct recovery_report r = {.rank = rank, .kind = 2, .started = begun};
     int steps = 0;
     int full = 0;
     bool first = true;
@@ -123,7 +123,7 @@ static void be_member(const struct group *g, int rank, bool join)
         r.kind = 1;
         if (r.failed != 0) break;
         if (++steps == 10) {
-            struct report warm = r;
+            struct recovery_report warm = r;
             warm.kind = 0;
             tell(g, warm);
         }
@@ -133,7 +133,7 @@ static void be_member(const struct group *g, int rank, bool join)
 }
 
 /* A newcomer: from having its data to its first result. */
-static void be_newcomer(const struct group *g, int rank)
+static void be_newcomer(const struct recovery_group *g, int rank)
 {
     char address[32];
     snprintf(address, sizeof address, "127.0.0.1:%u", g->port);
@@ -141,7 +141,8 @@ static void be_newcomer(const struct group *g, int rank)
     size_t count = elements(g);
     float *in = make_buffer(count);
     float *out = make_buffer(count);
-    struct report r = {.rank = rank, .kind = 1, .started = bench_now()};
+    struct recovery_report r = {
+        .rank = rank, .kind = 1, .started = bench_now()};
     pcclComm_t *comm = bench_connect(address, -1, g->o->pool);
     if (!comm || !in || !out || reduce(comm, in, count, out) != pcclSuccess)
         r.kind = 2;
@@ -149,7 +150,8 @@ static void be_newcomer(const struct group *g, int rank)
     tell_and_stay(g, r);
 }
 
-static bool start(struct group *g, const struct bench_options *o, bool join)
+static bool start(struct recovery_group *g, const struct bench_options *o,
+                  bool join)
 {
     ccoip_socket_address_t any = {.inet = {.protocol = inetIPv4}, .port = 0};
     any.inet.ipv4.data[0] = 127;
@@ -181,7 +183,7 @@ static bool start(struct group *g, const struct bench_options *o, bool join)
     return true;
 }
 
-static void finish(struct group *g, int children)
+static void finish(struct recovery_group *g, int children)
 {
     for (int i = children; i >= 0; i--) {
         (void)kill(g->pids[i], SIGKILL);
@@ -191,12 +193,12 @@ static void finish(struct group *g, int children)
     close(g->pipe[1]);
 }
 
-static bool receive(const struct group *g, struct report *r)
+static bool receive(const struct recovery_group *g, struct recovery_report *r)
 {
     return read(g->pipe[0], r, sizeof *r) == (ssize_t)sizeof *r;
 }
 
-static int give_up(struct group *g, int children, const char *what)
+static int give_up(struct recovery_group *g, int children, const char *what)
 {
     fprintf(stderr, "pccl-bench: %s\n", what);
     finish(g, children);
@@ -204,9 +206,9 @@ static int give_up(struct group *g, int children, const char *what)
 }
 
 /* All ranks are in one view and have reduced. */
-static bool warm_up(struct group *g)
+static bool warm_up(struct recovery_group *g)
 {
-    struct report r;
+    struct recovery_report r;
     for (int warm = 0; warm < g->o->ranks;) {
         if (!receive(g, &r)) return false;
         if (r.kind != 0) return false;
@@ -246,9 +248,9 @@ int bench_recovery(const struct bench_options *o)
     static double part[PARTS][1000];
     int count = 0;
     for (int round = 0; round < o->rounds; round++) {
-        struct group g;
+        struct recovery_group g;
         if (!start(&g, o, false)) return 1;
-        struct report r;
+        struct recovery_report r;
         if (!warm_up(&g))
             return give_up(&g, o->ranks, "the ranks did not begin");
         int64_t killed = bench_now();
@@ -285,9 +287,9 @@ int bench_join(const struct bench_options *o)
     static double still[1000];
     int count = 0;
     for (int round = 0; round < o->rounds; round++) {
-        struct group g;
+        struct recovery_group g;
         if (!start(&g, o, true)) return 1;
-        struct report r;
+        struct recovery_report r;
         if (!warm_up(&g))
             return give_up(&g, o->ranks, "the ranks did not begin");
         g.pids[o->ranks + 1] = fork();

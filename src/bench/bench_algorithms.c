@@ -2,8 +2,8 @@
  * what it chooses. Asks the library's own table; no job is needed. */
 #include "bench.h"
 
-#include "../../src/master/master.h"
-#include "../../src/ring/algorithm_table.h"
+#include "../master/master.h"
+#include "../ring/algorithm_table.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* borders.h - sizes on both sides of each border of the table of algorithms. */
-#ifndef PROC_BORDERS_H
-#define PROC_BORDERS_H
+#ifndef PCCL_BORDERS_H
+#define PCCL_BORDERS_H
 
-#include "../../../src/ring/algorithm_table.h"
+#include "../ring/algorithm_table.h"
 
 enum { BORDERS_MAX = 64 };
 

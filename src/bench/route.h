@@ -2,8 +2,8 @@
  *
  * A namespace's default can only be an algorithm that the host allows to all
  * users; a route may name any loaded one. */
-#ifndef WAN_ROUTE_H
-#define WAN_ROUTE_H
+#ifndef PCCL_ROUTE_H
+#define PCCL_ROUTE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -14,7 +14,7 @@
 
 enum { PERIOD = 7 };
 
-struct member {
+struct ettr_member {
     const struct ettr_seat *seat;
     struct churn_slot *slot;
     struct churn_history h;
@@ -28,7 +28,8 @@ struct member {
     bool connected;
 };
 
-static _Noreturn void wrong(struct member *m, const char *what, uint64_t rc)
+static _Noreturn void wrong(struct ettr_member *m, const char *what,
+                            uint64_t rc)
 {
     char text[256];
     char why[200] = "";
@@ -40,7 +41,7 @@ static _Noreturn void wrong(struct member *m, const char *what, uint64_t rc)
     _exit(3);
 }
 
-static bool is_gone(struct member *m, pcclResult_t rc)
+static bool is_gone(struct ettr_member *m, pcclResult_t rc)
 {
     if (rc != pcclMasterConnectionFailed && rc != pcclUpdateTopologyFailed)
         return false;
@@ -48,12 +49,12 @@ static bool is_gone(struct member *m, pcclResult_t rc)
     return true;
 }
 
-static bool is_over(const struct member *m)
+static bool is_over(const struct ettr_member *m)
 {
     return atomic_load(&m->seat->board->over) != 0;
 }
 
-static void join(struct member *m)
+static void join(struct ettr_member *m)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
     atomic_store(&m->slot->state, CHURN_COMES);
@@ -69,13 +70,13 @@ static void join(struct member *m)
     if (m->connected) atomic_store(&m->slot->state, CHURN_MEMBER);
 }
 
-static float factor(const struct member *m, size_t i)
+static float factor(const struct ettr_member *m, size_t i)
 {
     return (float)(1 + (i + m->step) % PERIOD);
 }
 
 /* The slots whose sum it is; 0: it is no sum of this step. */
-static uint32_t contributors(const struct member *m, uint32_t members)
+static uint32_t contributors(const struct ettr_member *m, uint32_t members)
 {
     float first = m->sum[0] / factor(m, 0);
     if (!(first >= 1 && first < 1 << CHURN_SLOTS)) return 0;
@@ -86,7 +87,7 @@ static uint32_t contributors(const struct member *m, uint32_t members)
     return mine && (uint32_t)__builtin_popcount(set) == members ? set : 0;
 }
 
-static void compute(const struct member *m)
+static void compute(const struct ettr_member *m)
 {
     double s = m->seat->o->compute;
     struct timespec t = {.tv_sec = (time_t)s,
@@ -95,7 +96,7 @@ static void compute(const struct member *m)
 }
 
 /* pcclInvalidUsage: evicted, as the next call tells. */
-static bool begin(struct member *m)
+static bool begin(struct ettr_member *m)
 {
     pcclResult_t rc = pcclLoopBegin(&m->loop);
     if (is_gone(m, rc)) return false;
@@ -105,7 +106,7 @@ static bool begin(struct member *m)
     return true;
 }
 
-static void pass(struct member *m)
+static void pass(struct ettr_member *m)
 {
     pcclReduceDescriptor_t d = {.count = m->count, .op = pcclSum};
     pcclReduceInfo_t info = {0, 0, 0};
@@ -129,7 +130,7 @@ static void pass(struct member *m)
     atomic_fetch_add(&m->slot->steps, 1);
 }
 
-static bool make(struct member *m)
+static bool make(struct ettr_member *m)
 {
     pcclCommCreateParams_t params = {.p2p_connection_pool_size = 1};
     pcclCommOptions_t options = {.size = sizeof options,
@@ -154,7 +155,7 @@ static bool make(struct member *m)
 _Noreturn void ettr_member(const struct ettr_seat *seat)
 {
     char name[16];
-    static struct member m;
+    static struct ettr_member m;
     snprintf(name, sizeof name, "%u", seat->n);
     if (!churn_history_open(&m.h, seat->folder, name)) _exit(4);
     m.seat = seat;

@@ -1,8 +1,6 @@
 /* ettr_job.c - the processes of one run of pccl-bench ettr, and its faults. */
 #include "ettr.h"
 
-#include "../patience.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -282,7 +280,7 @@ void ettr_job_tick(struct ettr_job *j)
 void ettr_job_end(struct ettr_job *j)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
-    int64_t limit = bench_now() + ns(PATIENCE_S);
+    int64_t limit = bench_now() + ns(BENCH_PATIENCE_S);
     int status;
     if (j->begun != 0) end_fault(j);
     if (j->begin != 0)

@@ -19,7 +19,7 @@
 
 enum { TIMES_MAX = 100000, COPY_PIECE = 1 << 20, BLOCK = 65536 };
 
-struct run {
+struct sync_run {
     const struct bench_options *o;
     pcclComm_t *comm;
     int rank, size;
@@ -29,7 +29,7 @@ struct run {
     int count;
 };
 
-static pcclResult_t sync_once(struct run *r, size_t *received)
+static pcclResult_t sync_once(struct sync_run *r, size_t *received)
 {
     pcclSharedStateSyncInfo_t info = {0, 0};
     int64_t start = bench_now();
@@ -42,7 +42,7 @@ static pcclResult_t sync_once(struct run *r, size_t *received)
     return rc;
 }
 
-static pcclResult_t barrier(struct run *r)
+static pcclResult_t barrier(struct sync_run *r)
 {
     pcclCollective_t op = {
         .size = sizeof op, .kind = pcclKindBarrier, .tag = 1};
@@ -50,7 +50,7 @@ static pcclResult_t barrier(struct run *r)
 }
 
 /* All ranks read their bytes side by side, one thread each. */
-static pcclResult_t measure_read(struct run *r, int rounds)
+static pcclResult_t measure_read(struct sync_run *r, int rounds)
 {
     const uint64_t *words = r->tensor.data;
     static volatile uint64_t kept;
@@ -103,7 +103,7 @@ static int plain_socket(uint16_t *port)
 }
 
 /* Timed on rank 0 from the barrier to the newcomer's last byte. */
-static pcclResult_t measure_copy(struct run *r, int rounds)
+static pcclResult_t measure_copy(struct sync_run *r, int rounds)
 {
     uint16_t port = 0;
     const bool from = r->rank == 0;
@@ -158,7 +158,7 @@ static void forget_peak(void)
 }
 
 /* Nothing differs; rank 0 says when to stop. */
-static pcclResult_t measure_equal(struct run *r, double seconds)
+static pcclResult_t measure_equal(struct sync_run *r, double seconds)
 {
     size_t received = 0;
     int64_t more = 1;
@@ -196,8 +196,8 @@ static size_t change_blocks(uint8_t *bytes, size_t size, size_t stride,
 }
 
 /* The last rank has other bytes in each `stride`-th block. */
-static pcclResult_t measure_newcomer(struct run *r, int rounds, size_t stride,
-                                     bool *wrong)
+static pcclResult_t measure_newcomer(struct sync_run *r, int rounds,
+                                     size_t stride, bool *wrong)
 {
     pcclResult_t rc = pcclSuccess;
     const bool newcomer = r->rank == r->size - 1;
@@ -218,7 +218,7 @@ static pcclResult_t measure_newcomer(struct run *r, int rounds, size_t stride,
     return rc;
 }
 
-static void print(struct run *r, const char *what, size_t size)
+static void print(struct sync_run *r, const char *what, size_t size)
 {
     if (r->rank != 0) return;
     double low = bench_quantile(r->times, r->count, 0);
@@ -234,8 +234,8 @@ static void print(struct run *r, const char *what, size_t size)
     fflush(stdout);
 }
 
-static pcclResult_t measure_size(struct run *r, const struct bench_options *o,
-                                 bool *wrong)
+static pcclResult_t measure_size(struct sync_run *r,
+                                 const struct bench_options *o, bool *wrong)
 {
     const size_t size = r->tensor.count;
     r->count = 0;
@@ -268,7 +268,7 @@ static pcclResult_t measure_size(struct run *r, const struct bench_options *o,
 
 int bench_sync(const struct bench_options *o, pcclComm_t *comm)
 {
-    struct run r = {.o = o, .comm = comm};
+    struct sync_run r = {.o = o, .comm = comm};
     (void)pcclGetView(r.comm, NULL, &r.rank, &r.size, NULL, 0);
     r.times = malloc(TIMES_MAX * sizeof *r.times);
     const char *sizes = o->sizes;

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct rank {
+struct churn_rank {
     struct churn_board *board;
     struct churn_slot *slot;
     struct churn_history h;
@@ -36,7 +36,7 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static _Noreturn void wrong(struct rank *r, const char *what)
+static _Noreturn void wrong(struct churn_rank *r, const char *what)
 {
     char text[200];
     const uint64_t at = now_ns();
@@ -48,7 +48,7 @@ static _Noreturn void wrong(struct rank *r, const char *what)
 
 /* The world goes on with the survivors; so an error means that this process is
  * none of them any more, and the history says why. */
-static void well(struct rank *r, int code)
+static void well(struct churn_rank *r, int code)
 {
     char why[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
@@ -63,7 +63,7 @@ static void well(struct rank *r, int code)
 
 /* A process that pccl-master started takes a free slot of those that it
  * fills. */
-static void take_slot(struct rank *r)
+static void take_slot(struct churn_rank *r)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     const char *given = getenv("CHURN_N");
@@ -109,7 +109,7 @@ static MPI_Datatype type_of(const struct churn_op *o)
     }
 }
 
-static void make_op(struct rank *r, uint32_t k)
+static void make_op(struct churn_rank *r, uint32_t k)
 {
     struct churn_op *o = &r->ops[k];
     churn_op_make(o, r->board->seed, r->step, k, r->n);
@@ -120,7 +120,7 @@ static void make_op(struct rank *r, uint32_t k)
     r->begun[k] = (int64_t)now_ns();
 }
 
-static void see_result(struct rank *r, uint32_t k)
+static void see_result(struct churn_rank *r, uint32_t k)
 {
     const struct churn_op *o = &r->ops[k];
     const void *result = o->in_place ? r->in[k] : r->out[k];
@@ -150,7 +150,7 @@ static void see_result(struct rank *r, uint32_t k)
 }
 
 /* First the one that tells who is there; the others all at once. */
-static void reduce(struct rank *r)
+static void reduce(struct churn_rank *r)
 {
     MPI_Request requests[CHURN_OPS];
     bool over = atomic_load(&r->board->over) != 0;
@@ -183,7 +183,7 @@ static void reduce(struct rank *r)
 
 /* -------------------------------------------------------------------- loop */
 
-static void let_in(struct rank *r)
+static void let_in(struct churn_rank *r)
 {
     int pending = 0;
     uint64_t begun = now_ns();
@@ -195,7 +195,7 @@ static void let_in(struct rank *r)
     CHURN_WRITE(&r->h, 'U', begun, now_ns(), 0, r->step);
 }
 
-static void synchronize(struct rank *r)
+static void synchronize(struct churn_rank *r)
 {
     MPI_Count received = 0;
     uint64_t revision = 0;
@@ -215,7 +215,7 @@ static void synchronize(struct rank *r)
     r->steady = true;
 }
 
-static void make_state(struct rank *r)
+static void make_state(struct churn_rank *r)
 {
     for (uint32_t k = 0; k < CHURN_OPS; k++) {
         size_t size = k + 1 == CHURN_OPS ? CHURN_BIG : CHURN_SMALL;
@@ -232,8 +232,8 @@ static void make_state(struct rank *r)
 int main(int argc, char **argv)
 {
     const char *folder = getenv("CHURN_FOLDER");
-    static struct rank self;
-    struct rank *r = &self;
+    static struct churn_rank self;
+    struct churn_rank *r = &self;
     char name[16];
     if (!folder || !(r->board = churn_board_open(folder, false))) {
         fputs("churn-mpi: is started by pccl-bench churn\n", stderr);

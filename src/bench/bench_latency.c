@@ -18,7 +18,7 @@ enum call { CALL_UPDATE, CALL_PENDING, CALL_LAUNCH, CALL_AWAIT, CALL_COUNT };
 static const char *const names[CALL_COUNT] = {"update", "pending", "launch",
                                               "await"};
 
-struct run {
+struct latency_run {
     const struct bench_options *o;
     pcclComm_t *comm;
     int rank, size;
@@ -28,7 +28,7 @@ struct run {
     int count;
 };
 
-static pcclResult_t barrier(struct run *r)
+static pcclResult_t barrier(struct latency_run *r)
 {
     pcclCollective_t op = {
         .size = sizeof op, .kind = pcclKindBarrier, .tag = 1};
@@ -42,7 +42,7 @@ static void compute(int64_t ns)
 }
 
 /* All start a call together; else the time of one would hold the others'. */
-static pcclResult_t begin(struct run *r, bool idle, int64_t *start)
+static pcclResult_t begin(struct latency_run *r, bool idle, int64_t *start)
 {
     pcclResult_t rc = barrier(r);
     if (idle) compute(PAUSE_US * INT64_C(1000));
@@ -50,12 +50,12 @@ static pcclResult_t begin(struct run *r, bool idle, int64_t *start)
     return rc;
 }
 
-static void end(struct run *r, enum call call, int64_t start)
+static void end(struct latency_run *r, enum call call, int64_t start)
 {
     r->times[call][r->count] = (double)(bench_now() - start) / 1e3;
 }
 
-static pcclResult_t step(struct run *r, bool idle)
+static pcclResult_t step(struct latency_run *r, bool idle)
 {
     const pcclReduceDescriptor_t d = {
         .count = r->bytes / sizeof(float),
@@ -83,7 +83,7 @@ static pcclResult_t step(struct run *r, bool idle)
 }
 
 /* Rank 0 says when to stop. */
-static pcclResult_t measure(struct run *r, bool idle)
+static pcclResult_t measure(struct latency_run *r, bool idle)
 {
     int64_t more = 1;
     int64_t until = bench_now() + (int64_t)(r->o->seconds * 1e9);
@@ -104,7 +104,7 @@ static pcclResult_t measure(struct run *r, bool idle)
 }
 
 /* Median and 99th percentile of the slowest rank. */
-static pcclResult_t print(struct run *r, enum call call, bool idle)
+static pcclResult_t print(struct latency_run *r, enum call call, bool idle)
 {
     double slow[2] = {bench_quantile(r->times[call], r->count, 0.5),
                       bench_quantile(r->times[call], r->count, 0.99)};
@@ -131,7 +131,7 @@ static pcclResult_t print(struct run *r, enum call call, bool idle)
     return rc;
 }
 
-static pcclResult_t measure_size(struct run *r)
+static pcclResult_t measure_size(struct latency_run *r)
 {
     pcclResult_t rc = pcclSuccess;
     for (int idle = 0; idle < 2; idle++) {
@@ -144,7 +144,7 @@ static pcclResult_t measure_size(struct run *r)
 
 int bench_latency(const struct bench_options *o, pcclComm_t *comm)
 {
-    struct run r = {.o = o, .comm = comm};
+    struct latency_run r = {.o = o, .comm = comm};
     (void)pcclGetView(r.comm, NULL, &r.rank, &r.size, NULL, 0);
     double *times = calloc((size_t)CALL_COUNT * TIMES_MAX, sizeof *times);
     const char *sizes = o->sizes;

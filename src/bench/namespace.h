@@ -2,10 +2,11 @@
  *
  * The namespaces have no names. Each lives as long as a process is in it or
  * holds one of the descriptors below. */
-#ifndef WAN_NAMESPACE_H
-#define WAN_NAMESPACE_H
+#ifndef PCCL_NAMESPACE_H
+#define PCCL_NAMESPACE_H
 
-#include "wan_world.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 enum {
     VNET_SIZE = 10, /* struct virtio_net_hdr before every packet */
@@ -22,11 +23,10 @@ struct namespace
 uint32_t namespace_address(uint32_t node);
 
 /* Makes a namespace with lo and a device that has the node's address. TCP in it
- * uses the world's congestion control ("": the host's). The caller's thread
- * stays in its own namespace. offload: TCP may pass several segments at
- * once. */
-bool namespace_make(struct namespace *s, uint32_t node,
-                    const struct world *world, bool offload,
+ * uses this congestion control ("": the host's). The caller's thread stays in
+ * its own namespace. offload: TCP may pass several segments at once. */
+bool namespace_make(struct namespace *s, uint32_t node, uint32_t mtu,
+                    const char *congestion, bool offload,
                     char error[NAMESPACE_ERROR_SIZE]);
 
 /* Moves the calling thread into the namespace. */
