@@ -53,6 +53,12 @@ bool address_is_host(const char *text)
     return address_parse(text, 0, &address) && address.host[0] != '\0';
 }
 
+bool address_is_any(const struct address *address)
+{
+    return *address->host == '\0' || strcmp(address->host, "0.0.0.0") == 0 ||
+           strcmp(address->host, "::") == 0;
+}
+
 char *address_print(const struct address *address, char *text, size_t size)
 {
     const char *format = strchr(address->host, ':') ? "[%s]:%u" : "%s:%u";
@@ -65,9 +71,8 @@ char *address_print_local(const struct address *address, char *text,
                           size_t size)
 {
     struct address local = *address;
-    if (*local.host == '\0' || strcmp(local.host, "0.0.0.0") == 0)
-        snprintf(local.host, sizeof local.host, "127.0.0.1");
-    if (strcmp(local.host, "::") == 0)
-        snprintf(local.host, sizeof local.host, "::1");
+    if (address_is_any(address))
+        snprintf(local.host, sizeof local.host, "%s",
+                 strcmp(local.host, "::") == 0 ? "::1" : "127.0.0.1");
     return address_print(&local, text, size);
 }

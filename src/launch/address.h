@@ -16,6 +16,9 @@ bool address_parse(const char *text, uint16_t default_port,
 /* It names a host, with a port or without. */
 bool address_is_host(const char *text);
 
+/* It is that of all interfaces: none, 0.0.0.0 or ::. */
+bool address_is_any(const struct address *address);
+
 /* "127.0.0.1:80", "[::1]:80", "*:80". Returns text. */
 char *address_print(const struct address *address, char *text, size_t size);
 

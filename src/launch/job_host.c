@@ -214,8 +214,8 @@ static bool addresses_make(const struct job *job, struct link_texts *addresses)
 {
     struct address master;
     const struct options *options = job->setup.options;
-    bool fixed =
-        options->join || (options->has_listen && *options->listen.host != '\0');
+    bool fixed = options->join ||
+                 (options->has_listen && !address_is_any(&options->listen));
     if (fixed)
         link_put(addresses, job->setup.master);
     else if (address_parse(job->setup.master, 0, &master))
