@@ -2,7 +2,7 @@
 #ifndef CCOIP_H
 #define CCOIP_H
 
-/* Where a master listens unless it is told otherwise. */
+/* Where a master listens unless it is given another port. */
 #define CCOIP_PROTOCOL_PORT_MASTER 48148
 
 /* PCCL 1.0 tries these first. Peers of this library listen on one port, which

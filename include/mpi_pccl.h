@@ -2,8 +2,8 @@
  *
  * Include it after or instead of <mpi.h>, link -lmpi_pccl. An MPI program
  * needs none of these functions to run, nor to survive the death of a rank
- * (PCCL_ON_FAILURE, README.md). It needs the first one to admit new ranks while
- * it runs.
+ * (PCCL_ON_FAILURE, docs/failures.md). It needs the first one to admit new
+ * ranks while it runs.
  *
  * The world changes only where the program allows it. MPI_Comm_size and
  * MPI_Comm_rank of MPI_COMM_WORLD and of its duplicates return new values after
@@ -17,19 +17,19 @@
  *
  *   the program                                    a loss
  *   uses MPI_Barrier, _Allreduce, _Bcast and       the survivors repeat the
- *   _Reduce of the world and its duplicates only   collective; told on stderr
+ *   _Reduce of the world and its duplicates only   collective; a line on stderr
  *   addresses ranks: point-to-point, other         MPIX_ERR_PROC_FAILED now and
  *   collectives, communicators that are no         in each call that needs the
  *   duplicates, topologies, persistent requests    lost rank; no rank changes
  *   the same, asks for rank and size again in      as in the first row
  *   every step, and keeps no communicators or
  *   persistent requests
- *   has called a PCCL_ or MPIX_ function           the same, not told
+ *   has called a PCCL_ or MPIX_ function           the same, without a line
  *   any, with PCCL_ON_FAILURE=force                as in the first row
  *
  * All survivors get the same: the second row holds if it does for one of them.
  * After PCCL_Update_topology ranks are those that MPI_Comm_rank returns.
- * README.md has the rules for a lost root (PCCL_LOST_ROOT).
+ * docs/failures.md has the rules for a lost root (PCCL_LOST_ROOT).
  *
  * Errors are raised as in MPI: through the error handler of the communicator,
  * which by default ends the job. */
@@ -141,7 +141,7 @@ PCCL_EXPORT int PCCL_Drain_requested(int *flag);
  *     ... MPI_Allreduce of gradient * samples, and of samples; divide; step++
  *
  * Steps are the program's numbers: they go up, and are equal on all ranks for
- * the same step. Once a step is reached, all ranks are told so, and it stays
+ * the same step. Once a step is reached, all ranks hear of it, and it stays
  * reached: they meet in the collective. What ranks have died with counts no
  * more; a newcomer counts from its first report on. pccl.h has the rules, and
  * how old the figures may be (section "how far a step of training is").
@@ -152,7 +152,7 @@ PCCL_EXPORT int PCCL_Drain_requested(int *flag);
  * a program started by mpiexec -n 1 or without launcher the rank's own samples
  * are those of all.
  *
- * MPI_SUCCESS          will be told; *progress is set.
+ * MPI_SUCCESS          will be reported; *progress is set.
  * MPI_ERR_COMM         not the world or a duplicate of it.
  * MPI_ERR_ARG          samples is more than 2^52 - 1; progress is NULL.
  * MPI_ERR_OTHER        this rank was evicted or the coordinator is lost. */
@@ -168,7 +168,7 @@ PCCL_EXPORT int PCCL_Report_progress(MPI_Comm comm, uint64_t step,
                                      uint64_t samples, uint64_t target);
 PCCL_EXPORT int PCCL_Get_progress(MPI_Comm comm, PCCL_Progress *progress);
 
-/* What PCCL_Allreduce_partial is told and tells. */
+/* What PCCL_Allreduce_partial takes and gives. */
 enum { PCCL_PARTIAL_PARTS_MAX = 256 };
 
 typedef struct PCCL_Partial_options {

@@ -700,11 +700,11 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithResults(
  *
  * A run saves after a synchronization and loads before the first one:
  *
- *   pcclLoadState(comm, directory, &state, NULL, NULL)
+ *   pcclLoadState(comm, &state, directory, NULL, NULL)
  *   pcclConnect(comm)
  *   loop: pcclSynchronizeSharedState(comm, &state, ...), state.revision++
  *         one step
- *         every so often: pcclSaveState(comm, directory, &state, NULL)
+ *         every so often: pcclSaveState(comm, &state, directory, NULL)
  *
  * Members that load nothing (newcomers, or hosts without the directory) receive
  * the state in the synchronization, because the highest revision counts. If the
@@ -888,7 +888,7 @@ typedef struct pcclOfferOptions_t {
  *          a pcclConnect after an eviction. The program may write them, as a
  *          pcclSynchronizeSharedState does: newcomers then get old and new
  * bytes mixed, which is allowed (see above). Infos and names are copied.
- *          `revision` is what newcomers are told. Tensors with
+ *          `revision` is what newcomers get. Tensors with
  *          allow_content_inequality are not downloaded. NULL ends the offer;
  *          afterwards no thread reads the tensors.
  * options  may be NULL: all 0.
@@ -1017,8 +1017,8 @@ typedef enum pcclCollectiveKind_t {
 
 /* Of an all-to-all: the pairs that exchange data. All other sizes are 0, but
  * for what a root sends to itself. A gather or a scatter takes fewer messages
- * if the library is told that it is one. Of an all-reduce: who gets the sum;
- * the receive buffers of all but the root are not looked at. */
+ * if the caller says that it is one. Of an all-reduce: who gets the sum;
+ * the receive buffers of all but the root are not used. */
 typedef enum pcclFlow_t {
     pcclFlowAll = 0,      /* all pairs; everybody */
     pcclFlowToRoot = 1,   /* each member to the root: a gather; the root */
@@ -1370,15 +1370,15 @@ typedef struct pcclStatistics_t {
     uint64_t sync_sent_bytes, sync_received_bytes; /* of shared state: part of
                                         the bytes above */
     uint64_t epochs;      /* views that came into force, with the first */
-    uint64_t updates;     /* ... that members had voted for */
-    uint64_t recoveries;  /* ... that nobody asked for: losses, broken links */
+    uint64_t updates;     /* those that members had voted for */
+    uint64_t recoveries;  /* the others: losses, broken links */
     uint64_t recovery_ns; /* from the end of an epoch to the next view, over
                              all recoveries */
     uint64_t recovery_longest_ns;
     uint64_t losses;   /* members that left this peer's views */
     uint64_t joins;    /* members that came, after this one */
     uint64_t restarts; /* operations that began again in a recovered view */
-    uint64_t retries;  /* ... that pcclAllReduceMultipleWithRetry and
+    uint64_t retries;  /* those that pcclAllReduceMultipleWithRetry and
                           pcclAllReduceMultipleWithResults called again */
     uint64_t waits;    /* how often a call slept until data came, */
     uint64_t wait_ns;  /* and how long; a call polls before it sleeps */
@@ -1415,11 +1415,11 @@ PCCL_EXPORT pcclResult_t pcclGetStatistics(const pcclComm_t *comm,
  * Who counts. The step of the group is the highest that a member has reported;
  * the samples of members that have reported a lower one do not count for it. A
  * member that dies or leaves takes its samples of the step with it, as it takes
- * its gradient. A newcomer counts from its first report on, and is told the
+ * its gradient. A newcomer counts from its first report on, and gets the
  * group's figures when it is admitted.
  *
  * When a step is reached. As soon as its samples are at least the target, all
- * members are told so, once and for all: it stays reached although a member
+ * members hear so, once and for all: it stays reached although a member
  * dies, and although members have fewer samples afterwards. It is reached, too,
  * when some member has gone on to a higher step. So no member waits in the
  * collective of a step that others cannot find reached. If members report
@@ -1428,7 +1428,7 @@ PCCL_EXPORT pcclResult_t pcclGetStatistics(const pcclComm_t *comm,
  * How old figures are. A report goes to the coordinator with the next
  * heartbeat, mostly at once: a member sends one in a hundredth of the deadline
  * (in groups of more than 300, in n * 0.1 ms), and one beyond that which may
- * complete the step. Members are told of a reached step at once, of other
+ * complete the step. Members hear of a reached step at once, of other
  * changes every tenth of a deadline. So `reached` comes at most a tenth of the
  * deadline and a round trip after the sample that completes the step, mostly a
  * round trip; `samples` may be twice as old. While the coordinator is silent
@@ -1461,19 +1461,20 @@ typedef struct pcclProgress_t {
 PCCL_EXPORT pcclResult_t pcclReportProgress(pcclComm_t *comm, uint64_t step,
                                             uint64_t samples, uint64_t target);
 
-/* What the group has, as told last. Local, never blocks, as above; any thread.
+/* What the group has, as heard last. Local, never blocks, as above; any thread.
  *
  * pcclSuccess                 *progress is set.
  * pcclInvalidArgument         progress is NULL, or its size is too small.
  * pcclInvalidUsage            not connected.
- * pcclMasterConnectionFailed  as above; *progress is what was told last, and
+ * pcclMasterConnectionFailed  as above; *progress is what was heard last, and
  *                             `reached` is true. */
 PCCL_EXPORT pcclResult_t pcclGetProgress(const pcclComm_t *comm,
                                          pcclProgress_t *progress);
 
-/* The trace of this process (environment PCCL_TRACE, see the README) has each
- * operation, the waits within it, and changes of the view. A program adds spans
- * of its own to it: each begin has an end in the same thread, and they nest.
+/* The trace of this process (environment PCCL_TRACE, docs/debugging.md) has
+ * each operation, the waits within it, and changes of the view. A program adds
+ * spans of its own to it: each begin has an end in the same thread, and they
+ * nest.
  *
  * pcclTraceEnabled  sets *enabled_out to whether there is a trace; it does not
  *                   change after the first pcclConnect. Without one the other
@@ -1509,9 +1510,9 @@ PCCL_EXPORT pcclResult_t pcclDrainRequested(bool *requested_out);
  * pcclInvalidArgument  the handle is unknown, or was awaited. */
 PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle,
                                        bool *done_out);
-/* The same, but waits until the operation is done, an event of messages is
- * there (pcclTakeEvent), or timeout_ms have passed, and moves data meanwhile.
- * With 0 it returns at once.
+/* Waits until the operation is done, an event of messages is there
+ * (pcclTakeEvent), or timeout_ms have passed, and moves data meanwhile. Else it
+ * is as pcclTestAsync. With 0 it returns at once.
  *
  * pcclInvalidArgument  as above, or timeout_ms is negative. */
 PCCL_EXPORT pcclResult_t pcclWaitAsync(const pcclAsyncReduceOp_t *handle,

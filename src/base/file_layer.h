@@ -29,7 +29,7 @@ struct file_layer {
 /* The directory, which has to be there. Later changes of the working directory
  * do not matter. 0 or an errno; then there is nothing to end. */
 int file_layer_open(struct file_layer *files, const char *directory);
-/* The same; nobody but this user may read what is created. */
+/* Opens it so that nobody but this user may read what is created. */
 int file_layer_open_private(struct file_layer *files, const char *directory);
 
 #endif

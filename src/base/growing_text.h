@@ -39,7 +39,7 @@ text_add(struct growing_text *t, const char *format, ...)
     t->failed = true;
 }
 
-/* The same bytes, as fast as they can be copied. */
+/* Adds bytes as they are, as fast as they can be copied. */
 static inline void text_add_bytes(struct growing_text *t, const char *bytes,
                                   size_t size)
 {

@@ -10,7 +10,7 @@
  * but in tests: a folder with other files in place of /proc and /sys. */
 uint64_t memory_supply(const char *root);
 
-/* Likewise, and no more than the limit of its addresses (ulimit -v) allows. */
+/* What this process may take: also the limit of its addresses (ulimit -v). */
 uint64_t memory_supply_here(void);
 
 /* The kernel counts what it promises (vm.overcommit_memory=2): the first access

@@ -42,7 +42,7 @@ struct prefetch {
     /* The plan. */
     uint64_t *got;     /* by block: 1 + the revision that it is of; or 0 */
     uint64_t revision; /* that the server offers */
-    bool told;         /* ... and it has said so */
+    bool told;         /* the server has said so */
     uint64_t fresh;    /* blocks that are of a revision that will do */
     uint32_t tensor;   /* the next block to ask for */
     uint64_t block;
@@ -67,7 +67,7 @@ struct prefetch {
     uint8_t *stage;
 
     uint64_t rx_bytes;  /* of blocks, so far */
-    uint64_t rx_blocks; /* ... and their number */
+    uint64_t rx_blocks; /* the number of these blocks */
     uint32_t lost;      /* servers that were lost, or were silent */
 };
 

@@ -16,7 +16,7 @@
 enum {
     STATE_PIECE_BLOCKS = 8,  /* blocks asked for at a time */
     STATE_WINDOW = 16,       /* pieces asked of one partner at a time */
-    STATE_FLIGHTS_MAX = 512, /* ... and of all */
+    STATE_FLIGHTS_MAX = 512, /* pieces asked of all partners */
     STATE_TODO_MAX = 8 * STATE_WINDOW, /* unanswered questions to one partner */
     STATE_UNEXPECTED_MAX = 256,        /* questions before the master's STATE */
     STATE_FEW = 8,                     /* receivers that ask each other */
@@ -141,7 +141,7 @@ void state_tick(struct state_sync *s);
 /* This peer has voted with this list. From now on others may ask it. */
 void state_begin(struct state_sync *s, struct state_list *list, bool fellows);
 
-/* The same vote, for another election: what was received stays. */
+/* The vote goes on for another election: what was received stays. */
 void state_again(struct state_sync *s);
 
 /* The master's STATE, at first or again after a loss. False: no memory. */

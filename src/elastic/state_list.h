@@ -44,7 +44,7 @@ struct state_list {
     uint32_t count;
     uint64_t block_count;
     uint64_t *blocks; /* hash of each block */
-    uint64_t *hashes; /* ... and tensor; both big-endian once `wire` */
+    uint64_t *hashes; /* hash of each tensor; both big-endian once `wire` */
     bool wire;
     uint8_t *names; /* the encoded structure */
     uint32_t names_size;

@@ -60,7 +60,7 @@ void hash_blocks(const void *data, uint64_t size, uint64_t first,
  * in order. */
 uint64_t hash_combine(const uint64_t *blocks, uint64_t size);
 
-/* The same from partial sums in any order: hash_finish(sum of hash_sum() over
+/* That hash from partial sums in any order: hash_finish(sum of hash_sum() over
  * all blocks, size). For an updated block add its new hash_sum() and subtract
  * the old one. */
 uint64_t hash_sum(const uint64_t *blocks, uint64_t first, uint64_t count);

@@ -25,11 +25,11 @@
 
 enum {
     CHANNEL_SIZE = 512 * 1024, /* bytes of one queue; a power of two */
-    CHANNEL_SIZE_PAIR = 2 * 1024 * 1024, /* ... where a host has two members */
+    CHANNEL_SIZE_PAIR = 2 * 1024 * 1024, /* of a host with two members */
     CHANNEL_PAGE = 64 * 1024,  /* indices, before the queues; whole pages */
     CHANNEL_LINE = 128,        /* unit that processors pass to each other */
     CHANNEL_REWIND = 8 * 1024, /* an empty queue past this may begin anew */
-    CHANNEL_REWIND_END = 24 * 1024, /* ... and where it may no more */
+    CHANNEL_REWIND_END = 24 * 1024, /* and past this no more */
     CHANNEL_MAGIC = 0x4c4e4845,
 };
 
@@ -80,8 +80,8 @@ struct channel {
     bool broken; /* the other's indices cannot be: close the connection */
     /* Posts of the other end (rule L11): */
     const uint8_t *board;      /* or NULL */
-    uint8_t *post;             /* the one that is being read, a copy of it; */
-    size_t post_size, post_at; /* ... bytes, of them read */
+    uint8_t *post;             /* a copy of the one that is being read */
+    size_t post_size, post_at; /* its bytes, those that were read */
     uint64_t taken;            /* posts copied so far */
     bool read_post;            /* what was read last is a post */
     uint64_t seen_taken;       /* own posts that the other end has copied */
@@ -277,7 +277,7 @@ static inline size_t channel_ready(struct channel *c, const uint8_t **from)
     return c->broken ? 0 : channel_queued(c, written, most, from);
 }
 
-/* The same, but a post is left where it is (*posted): afterwards
+/* Bytes to read; a post (*posted) is left where it is: afterwards
  * channel_holds() tells whether it was there all the time, and
  * channel_skip_posts() or channel_ready() goes on. */
 static inline size_t channel_look(struct channel *c, const uint8_t **from,
@@ -392,7 +392,7 @@ static inline bool channel_wakes(struct channel *c, uint32_t what)
     return true;
 }
 
-/* The same with the fence, of one channel. */
+/* Rings one channel, after the fence. */
 static inline bool channel_ring(struct channel *c, uint32_t what)
 {
     atomic_thread_fence(memory_order_seq_cst);

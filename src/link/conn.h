@@ -71,7 +71,7 @@ struct frame_handler {
 struct conn_region {
     bool offers, answers;  /* REGION is to be sent */
     bool taken;            /* the other end has mapped this end's region */
-    bool pulls;            /* ... and can read this process's memory (D27) */
+    bool pulls;            /* the other end reads this process's memory (D27) */
     bool unreadable;       /* a pull from the other end has failed */
     const uint8_t *memory; /* the other end's, mapped here; or NULL */
     uint8_t *post; /* BOARD_POST_MAX bytes of its board (L11), likewise */
@@ -87,8 +87,8 @@ struct conn {
     struct relay_leg *leg;     /* this member relays its bytes (rule N12) */
     uint32_t turn;             /* of the dial (rule N2) */
     uint64_t to, to_host; /* the member at the other end, as far as known */
-    bool relayed;   /* it leads to a relay (rule N11), which is the member... */
-    uint64_t relay; /* ... or 0: the master */
+    bool relayed;     /* it leads to a relay (rule N11), which is a member */
+    uint64_t relay;   /* that member, or 0: the master */
     uint64_t listens; /* the member whose dial it waits for there, or 0 */
     pccl_ns last_recv, last_sent;
     pccl_ns deaf_at; /* since then the other end says that it hears nothing */
@@ -99,7 +99,7 @@ struct conn {
     uint32_t made;           /* attempt in which it was opened */
     uint32_t asked, alive;   /* attempt in which a PING went, an answer came */
     uint32_t asks;           /* an answer to that attempt is due, or 0 */
-    bool accepted;           /* ... and no PING has shown that the answer to the
+    bool accepted;           /* and no PING has shown that the answer to the
                                 other end's HELLO has arrived there */
     bool greets;             /* the own HELLO is not all out */
 
@@ -110,7 +110,7 @@ struct conn {
     enum conn_rx rx_state;
     bool parked;   /* a frame of an epoch to come: waits for INSTALL */
     bool stranger; /* parked: a HELLO that may be ahead (rules R3, P2P-2) */
-    bool ahead;    /* ... of WELCOME, or of the PROPOSE that names its sender */
+    bool ahead;    /* it is, of WELCOME or of the PROPOSE with its sender */
     bool ping;     /* one is due on this very connection */
     uint8_t *rx_to;
     uint32_t rx_left;

@@ -18,12 +18,12 @@
 
 enum {
     POOL_HIGH_RTT = 8,            /* connections of a high-RTT link */
-    POOL_VERY_HIGH_RTT = 16,      /* ... of a very high RTT */
+    POOL_VERY_HIGH_RTT = 16,      /* connections of a very-high-RTT link */
     EAGER_MAX = 64 * 1024,        /* bytes sent before READY, a transfer */
-    EAGER_LINK_MAX = 1024 * 1024, /* ... of all transfers on a link */
+    EAGER_LINK_MAX = 1024 * 1024, /* the same bytes, of all of a link */
     UNEXPECTED_MAX = 4 * OPS_MAX, /* unexpected messages per link */
     CONTROL_MAX = 4 * OPS_MAX,    /* control frames queued per link */
-    CONTROL_FIRST = 256,          /* ... for which it has room at first */
+    CONTROL_FIRST = 256,          /* control frames with room at first */
 };
 
 /* A frame that came before its receiver launched the operation. */
@@ -46,14 +46,14 @@ struct link {
     bool wanted;    /* a proposal needs it (rule R3) */
     bool sought;    /* something needs it, and it is not open yet, or has yet to
                        show that it is alive (rule R3d) */
-    bool failed;    /* ... and could not be made in time */
+    bool failed;    /* it was sought, and could not be made in time */
     bool dropped;   /* its member was removed: nothing is dialed any more */
     bool carried;   /* data passed over it since it was opened */
     bool silent;    /* that is why it was lost */
     bool outward;   /* a dial of this end opened it, the last time */
     bool again;     /* dial_at is of a later dial than the first */
-    bool relayed;   /* over a relay (rule N11), which is the member... */
-    uint64_t relay; /* ... or 0: the master */
+    bool relayed;   /* over a relay (rule N11), which is a member */
+    uint64_t relay; /* that member, or 0: the master */
     struct wire_member relay_member;
     pccl_ns listen_at; /* when to listen there anew */
     uint32_t want;     /* connections to have, once something needs the link */

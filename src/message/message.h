@@ -17,10 +17,10 @@
 enum {
     MESSAGE_HEADER_MAX = 64,
     MESSAGE_MAX = 64 * 1024,           /* header and body */
-    MESSAGE_QUEUE_MAX = 1024,          /* posted and not acknowledged ... */
-    MESSAGE_QUEUE_BYTES = 1024 * 1024, /* ... of one member */
-    MESSAGE_INBOX_MAX = 1024,          /* received and not taken ... */
-    MESSAGE_INBOX_BYTES = 1024 * 1024, /* ... from one member */
+    MESSAGE_QUEUE_MAX = 1024,          /* posted to a member, not yet acked */
+    MESSAGE_QUEUE_BYTES = 1024 * 1024, /* bytes of these */
+    MESSAGE_INBOX_MAX = 1024,          /* received from one, not taken */
+    MESSAGE_INBOX_BYTES = 1024 * 1024, /* bytes of these */
     MESSAGE_ACK_COUNT = 64,            /* items after which to acknowledge */
     MESSAGE_ACK_BYTES = 256 * 1024,
     RNDV_PIECE = 256 * 1024,
@@ -102,7 +102,7 @@ struct p2p_link {
     bool starved;  /* a post was refused */
     bool barred;   /* its memory could not be read */
     bool asks;     /* the next attempt asks the other end to dial */
-    bool asked;    /* ... and has asked, since there was a connection */
+    bool asked;    /* one has asked, since there was a connection */
     bool inward;   /* the last time only the other end's dials passed */
     bool ack_due, answer_due;
     uint32_t dials, peer_dials; /* dials made, dials known to be made */
@@ -182,7 +182,7 @@ int message_cancel_send(struct messages *m, uint64_t to, uint64_t key);
 /* The next event or NULL; it belongs to the consumer until released. */
 struct message_event *message_take(struct messages *m);
 void message_release(struct messages *m, struct message_event *event);
-/* The same once they are freed; NULL is fine. */
+/* Releases an event once its queue is freed; NULL is fine. */
 void message_discard(struct message_event *message);
 void message_use(struct messages *m); /* from here on all losses are events */
 

@@ -62,7 +62,7 @@ void object_release(struct object *object);
 bool handle_open(enum handle_kind kind, struct object *object);
 /* Closes the handle; its reference remains. */
 void handle_close(struct object *object);
-/* Likewise, but no other object gets the handle until this one shows it again.
+/* Closes it, but no other object gets the handle until this one shows it again.
  * Neither takes a lock. */
 void handle_hide(struct object *object);
 void handle_show(struct object *object);

@@ -18,7 +18,7 @@ struct group {
     int rank; /* MPI_UNDEFINED: not a member */
     /* It is a view whose members are on one host and share memory. */
     bool shares_memory;
-    bool roomy; /* ... and that could have a processor each */
+    bool roomy; /* these members could have a processor each */
     struct group *retired_next;
     struct session_room *session; /* see `session` of struct comm */
     uint64_t ids[];
@@ -27,7 +27,7 @@ struct group {
 /* A group with space for size ids, which the caller fills; rank is
  * MPI_UNDEFINED until group_place. NULL: no memory. */
 struct group *group_new(int size);
-/* Likewise, of the session that `from` is of. */
+/* Such a group, of the session that `from` is of. */
 struct group *group_from(const struct group *from, int size);
 void group_place(struct group *group, uint64_t self);
 int group_rank_of(const struct group *group, uint64_t id);
@@ -187,7 +187,7 @@ bool context_claim(uint32_t first, uint32_t wanted);
 int comm_make(struct comm *parent, uint32_t context, struct group *members,
               MPI_Comm *out);
 
-/* The same for an intercommunicator; both groups are taken over. */
+/* Makes an intercommunicator; both groups are taken over. */
 int comm_make_inter(struct comm *parent, uint32_t context, struct group *local,
                     struct group *remote, MPI_Comm *out);
 

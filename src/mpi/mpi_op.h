@@ -7,7 +7,7 @@
 
 #include <pccl.h>
 
-/* The same numbers in both interfaces: members compare them. */
+/* Both interfaces have these numbers: members compare them. */
 enum op_number {
     OP_USER,
     OP_MAX,

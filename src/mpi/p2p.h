@@ -70,7 +70,7 @@ bool p2p_probe(const struct match_key *key, struct comm *comm,
                struct message **take, MPI_Status *status);
 /* Completes a receive with a message taken before, which it takes over. */
 void p2p_receive_taken(struct receive *receive, struct message *message);
-/* Likewise in a new request; `from` was checked. Raises errors. */
+/* Completes a receive in a new request; `from` was checked. Raises errors. */
 int p2p_request_taken(const struct receive *from, struct message *message,
                       MPI_Request *out, const char *function);
 struct match_key p2p_key(const struct comm *comm, int source, int tag);
@@ -117,7 +117,7 @@ int receive_check(struct receive *receive, MPI_Datatype type, int source,
                   int tag);
 /* Sends the data; the buffer may be reused. */
 int send_begin(struct send *send);
-/* Likewise, if nothing remains to be waited for; *result: as send_begin's.
+/* Sends them if nothing remains to be waited for; *result: as send_begin's.
  * False: nothing was sent. */
 bool send_at_once(const struct send *send, int *result);
 bool send_done(struct send *send);

@@ -79,7 +79,7 @@ bool partner_send_now(struct partner *partner, const struct letter *letter,
  * data and a reference, or is NULL. On failure the caller keeps both. */
 pcclResult_t partner_send(struct partner *partner, const struct letter *letter,
                           struct message *message);
-/* Likewise for a control letter; takes the lock. */
+/* Sends a control letter; takes the lock. */
 void partner_send_control(struct partner *partner, const struct letter *letter);
 /* Posts queued letters that can leave now. */
 void partners_flush(void);

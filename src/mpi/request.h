@@ -51,7 +51,7 @@ enum { REQUEST_STATE_MAX = 256 };
 /* NULL: no memory. Retains the communicator. */
 struct request *request_new(const struct request_kind *kind, struct comm *comm,
                             void *state);
-/* Likewise, from a pool; its state is `size` zeros, which end with it. */
+/* A request from a pool; its state is `size` zeros, which end with it. */
 struct request *request_with_state(const struct request_kind *kind,
                                    struct comm *comm, size_t size);
 /* Whether the object behind a handle is a request of this kind. */

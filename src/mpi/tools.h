@@ -16,7 +16,7 @@ bool tools_active(void);
 /* Gives a text to the caller as MPI_T wants it: at most *size bytes with the
  * end, and its whole size in *size. NULL or a size of 0: only the size. */
 void tools_give(const char *text, char *to, int *size);
-/* The same for a number, where the caller wants it. */
+/* Gives a number to the caller who wants it. */
 void tools_give_number(int number, int *to);
 
 enum { TOOLS_EVENTS = 3 };

@@ -42,7 +42,7 @@ bool transport_lost(uint64_t member);
 /* Makes progress on messages; waits that many milliseconds for one at most.
  * True: it waited, or there was an event; false: it cannot wait. */
 bool transport_progress(int timeout_ms);
-/* Likewise without urgency: false if another thread makes progress already. */
+/* Progress without urgency: false if another thread makes it already. */
 bool transport_background(void);
 /* Whether other members need transport_progress() to go on. */
 bool transport_busy(void);

@@ -9,7 +9,7 @@ pcclResult_t api_ready(const pcclComm_t *comm);
 /* The checks at the start of every call on a communicator. Returns with the
  * lock held on success; api_leave() releases it. */
 pcclResult_t api_begin(const pcclComm_t *comm, pcclComm_t **c);
-/* The same for a communicator that must be connected. */
+/* api_begin() for a call whose communicator must be connected. */
 pcclResult_t api_enter(const pcclComm_t *comm, pcclComm_t **c);
 pcclResult_t api_leave(pcclComm_t *c, pcclResult_t result);
 

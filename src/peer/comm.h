@@ -76,7 +76,7 @@ struct comm_master {
     int fd;                /* -1: none */
     struct secure *secure; /* NULL: in clear */
     int dial_fd;           /* to the next master, or -1 (comm_resume.c) */
-    pccl_ns dialed_at;     /* ... or it was connected */
+    pccl_ns dialed_at;     /* time of that dial, or of the connection */
     uint32_t turn;         /* whom it dials next (rule H14) */
     pccl_ns last_recv;     /* time of the last received byte */
     pccl_ns judged_at;     /* the last time */
@@ -114,7 +114,7 @@ struct comm_io {
                                           blocked, or are not of a link */
     uint64_t watched[CONNS_MAX / 64];  /* by the background thread */
     bool brief; /* this pass moves at most BRIEF_TURN in each direction */
-    bool cut;   /* ... and has left something */
+    bool cut;   /* such a pass has left something */
     enum comm_transport transport;
     struct shared_region region; /* that others of this host read (rule L7) */
 };
@@ -166,7 +166,7 @@ struct comm_samples {
 struct comm_offers {
     struct state_list *offered; /* owned; NULL: nothing */
     bool fetching;              /* a call downloads, unlocked */
-    bool fetched;               /* ... has, for the next HELLO: */
+    bool fetched;               /* a call has downloaded, for the next HELLO: */
     uint64_t revision, max_stale;
 };
 
@@ -313,17 +313,17 @@ static inline uint32_t next_bit(uint64_t bits, uint64_t *ahead)
 }
 /* One pass over all connections; true if bytes moved. */
 bool comm_io_move(pcclComm_t *c);
-/* The same, but reads only where something for op may arrive. */
+/* Such a pass that reads only where something for op may arrive. */
 bool comm_io_move_expected(pcclComm_t *c);
-/* The same over all, of few bytes: a program that launches an operation goes on
+/* A pass over all, of few bytes: a program that launches an operation goes on
  * soon. True: it has left some. */
 bool comm_io_move_briefly(pcclComm_t *c);
 void comm_io_expect(pcclComm_t *c, const struct op *op); /* NULL: anywhere */
 /* Sends all bytes that can leave now, without reading. True: bytes wait to
  * leave. */
 bool comm_io_push(pcclComm_t *c);
-/* The same for the bytes just posted to a member. The background thread sends
- * the bytes that wait. */
+/* Sends the bytes just posted to a member. The background thread sends those
+ * that wait. */
 void comm_io_push_to(pcclComm_t *c, uint64_t member);
 /* False: the system has no memory for it; likewise below. */
 bool comm_io_start_watchers(pcclComm_t *c);
@@ -339,10 +339,10 @@ bool comm_admits(const pcclComm_t *c, int fd, bool called, char *why,
 /* The channel of a connection to the master, in a run with a key. False: out of
  * memory. */
 bool comm_secure_master(const pcclComm_t *c, struct secure **secure);
-/* The same to a member or of one. False: also while its key is not known. */
+/* That of a connection to a member or from one. False also: no key yet. */
 bool comm_secure_link(const pcclComm_t *c, enum secure_side side,
                       struct secure **secure);
-/* The master has told the proof of membership (rule K14). */
+/* The master has sent the proof of membership (rule K14). */
 void comm_secure_prove(const pcclComm_t *c, const struct wire_key *proof);
 /* As recv() and sendmsg() that do not block. */
 ssize_t comm_socket_recv(int fd, struct secure *s, void *to, size_t size);
@@ -434,7 +434,7 @@ struct channel *comm_shm_make(void *comm, uint32_t number,
 struct channel *comm_shm_join(void *comm, uint32_t number,
                               const struct channel_offer *offer);
 void comm_shm_settled(void *comm, uint32_t number, bool taken);
-/* The same, rule L7. */
+/* The region of such a connection (rule L7). */
 uint8_t *comm_shm_region_export(void *comm, struct channel_offer *offer);
 const uint8_t *comm_shm_region_attach(void *comm, uint32_t number,
                                       const struct channel_offer *offer);

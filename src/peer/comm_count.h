@@ -56,9 +56,9 @@ struct view_before {
 
 struct view_change {
     uint32_t lost, joined; /* members */
-    bool closed;           /* by this message the epoch was closed, ... */
-    bool installed;        /* ... the next view came into force, ... */
-    bool voted;            /* ... for which the members had voted */
+    bool closed;           /* this message closed the epoch */
+    bool installed;        /* it brought the next view into force */
+    bool voted;            /* the members had voted for that view */
 };
 
 /* The session is about to handle a message of the master; and has. */

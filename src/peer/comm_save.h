@@ -18,7 +18,7 @@ int comm_save_begin(pcclComm_t *c, const pcclSharedState_t *state,
                     const struct comm_save_how *how);
 /* Waits for the save and ends it; *info is filled in, but for its size. */
 int comm_save_await(pcclComm_t *c, pccl_ns until, pcclCheckpointInfo_t *info);
-/* The same at the end of the communicator. */
+/* Ends a save with the communicator. */
 void comm_save_end(pcclComm_t *c);
 /* In a child: frees the copy of the copy. */
 void comm_save_abandon(pcclComm_t *c);

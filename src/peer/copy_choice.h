@@ -16,10 +16,10 @@ enum {
     COPY_CLASSES = 11,   /* the last one has all larger frames */
     COPY_KNOWN = 8,      /* stretches before the other way is tried */
     COPY_SAMPLE = 8,     /* then one stretch of so many is measured */
-    COPY_PAUSE = 32,     /* times of a trial that pass before the next one; */
-    COPY_LOSS = 2,       /* ... times those of what it took longer */
+    COPY_PAUSE = 32,     /* times a trial that pass before the next, at most */
+    COPY_LOSS = 2,       /* times what it took longer, which pass too */
     COPY_LIMIT = 4,      /* times of what is usual after which a trial ends */
-    COPY_NOISE = 64,     /* ... that count of a trial that took longer */
+    COPY_NOISE = 64,     /* usual times that a longer trial counts as */
 };
 #define COPY_STRETCH_MAX ((uint64_t)4 << 20)
 
@@ -51,7 +51,7 @@ struct copy_choice {
  * to end. */
 enum copy_way copy_choose(struct copy_choice *c, size_t size, bool first,
                           pccl_ns (*now)(void));
-/* The same for data that are not measured. */
+/* Chooses for data that are not measured. */
 enum copy_way copy_best(const struct copy_choice *c, size_t size);
 /* So many bytes were moved. */
 void copy_moved(struct copy_choice *c, size_t bytes, pccl_ns (*now)(void));

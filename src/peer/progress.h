@@ -24,7 +24,7 @@ struct progress {
     enum progress_state state;
     bool reads_master;   /* the blocking owner reads the master's messages */
     int owner_fd;        /* eventfd: ends the sleep of the blocking owner */
-    bool owner_rung;     /* ... and was written since it fell asleep */
+    bool owner_rung;     /* it was written since that owner fell asleep */
     bool wake_pending;   /* the background thread is to look at channels */
     bool event_pending;  /* it has found events of connections */
     uint32_t calls;      /* that started or tested an operation, so far */
@@ -62,7 +62,7 @@ void progress_handled(pcclComm_t *c);
 void progress_changed(pcclComm_t *c);
 /* An operation is tested: moves all bytes that can move. */
 void progress_tested(pcclComm_t *c);
-/* The same after an operation has been started. Bytes for the next calls stay
+/* An operation has been started: moves bytes, but those of the next calls stay
  * in memory (rule D2), and a thread that waits for the lock gets it. */
 void progress_launched(pcclComm_t *c);
 
@@ -104,7 +104,7 @@ enum look progress_poll(pcclComm_t *c, struct poll_loop *loop);
  * when it is `until`, or when the communicator's calls are cancelled. --- */
 /* op is DONE. */
 void progress_wait(pcclComm_t *c, const struct op *op, pccl_ns until);
-/* The same, or a message event is there. */
+/* op is DONE, or a message event is there. */
 void progress_wait_until(pcclComm_t *c, const struct op *op, pccl_ns until);
 /* The partial all-reduce is DONE. */
 void progress_wait_partial(pcclComm_t *c, const struct partial_call *call,

@@ -28,8 +28,8 @@ enum progress_state {
     PROGRESS_POLLING,
     /* A blocking caller sleeps in the kernel. Its doorbells are armed. */
     PROGRESS_SLEEPING,
-    /* The same two while testing calls come as well: the poll tick goes on,
-     * and these calls own when the blocking caller leaves. */
+    /* These two while testing calls come as well: the poll tick goes on, and
+     * these calls own when the blocking caller leaves. */
     PROGRESS_POLLING_TESTED,
     PROGRESS_SLEEPING_TESTED,
     PROGRESS_STATE_COUNT,
@@ -40,11 +40,11 @@ enum progress_event {
     PROGRESS_ON_TEST,        /* a call has started or tested an operation */
     PROGRESS_ON_ENTER,       /* a blocking call owns from here on */
     PROGRESS_ON_SLEEP,       /* the blocking owner was idle for long */
-    PROGRESS_ON_WAKE,        /* ... and its sleep is over */
-    PROGRESS_ON_LEAVE,       /* the blocking owner returns to the program, */
-    PROGRESS_ON_LEAVE_WORK,  /* ... and operations are under way */
+    PROGRESS_ON_WAKE,        /* the sleep of that owner is over */
+    PROGRESS_ON_LEAVE,       /* the blocking owner returns to the program */
+    PROGRESS_ON_LEAVE_WORK,  /* it returns while operations are under way */
     PROGRESS_ON_TICK,        /* the poll tick: testing calls have come */
-    PROGRESS_ON_SILENT_TICK, /* ... or none has come since the last one */
+    PROGRESS_ON_SILENT_TICK, /* the tick: none has come since the last one */
     PROGRESS_EVENT_COUNT,
 };
 

@@ -19,8 +19,8 @@
 
 struct home {
     int processor;    /* -1: the kernel chooses */
-    bool has_thread;  /* one thread of the process waits there... */
-    pthread_t thread; /* ... which is this one */
+    bool has_thread;  /* one thread of the process waits there */
+    pthread_t thread; /* that thread */
     pccl_ns next, pause;
 };
 

@@ -31,7 +31,7 @@ const struct wait_policy *wait_policy(uint32_t members, uint32_t processors);
 /* The longest sleep of a blocking caller. Doorbells end it earlier. It bounds
  * the cost of a lost doorbell, which no measurement has shown (rule L3). */
 #define SLEEP_MAX (200 * PCCL_MS)
-/* The same while a connection for messages waits to be dialed again: the first
+/* Its longest sleep while a connection for messages is to be dialed: the first
  * pause between two attempts is as long. */
 #define RETRY_SLEEP_MAX (10 * PCCL_MS)
 
@@ -68,7 +68,7 @@ enum {
      * of a member that has completed this one; they would have to be copied
      * until that operation is launched here. */
     PASSES_PER_FULL_PASS = 64,
-    /* The same for a caller that takes messages, in calls. */
+    /* Calls of one that takes messages between two full passes. */
     TAKES_PER_FULL_PASS = 64,
 
     /* Yields until a thread that waits for the lock has it. */

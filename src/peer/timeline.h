@@ -33,7 +33,7 @@ struct trace_event {
     pccl_ns at;
     pccl_ns took;   /* of 'X', and of an operation that ends; 0: not known */
     uint64_t id;    /* of 'b' and 'e' */
-    uint64_t bytes; /* UINT64_MAX: not told */
+    uint64_t bytes; /* UINT64_MAX: not known */
     uint64_t scope, tag;
     uint32_t group, epoch, seq;
     int32_t partner; /* rank as launched, or below 0; of a short operation the

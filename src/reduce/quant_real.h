@@ -126,7 +126,7 @@ QUANT_FN QREAL QN(quant_value)(uint32_t code, const struct QN(quant_scale) * s)
     return x * s->grow;
 }
 
-/* Likewise, in blocks with special elements. */
+/* The code of an element of a block with special elements. */
 QUANT_FN uint32_t QN(quant_code_any)(QREAL x, const struct QN(quant_scale) * s)
 {
     if (QN(quant_finite)(x)) return QN(quant_code)(x, s);

@@ -25,7 +25,7 @@ struct trace_file {
     int rank;
     char host[65], clock_name[64];
     int64_t wall;            /* its wall clock less its monotonic one */
-    bool known;              /* ... which was there */
+    bool known;              /* the file has its wall clock */
     int clock;               /* number of the clock */
     int64_t first, last;     /* times of events, ns; first > last: none */
     uint64_t events, broken; /* lines */
@@ -34,8 +34,8 @@ struct trace_file {
 /* A line of an event. */
 struct trace_entry {
     int64_t at;       /* ns */
-    const char *pid;  /* the text of its number, ... */
-    const char *rest; /* ... and what comes after it */
+    const char *pid;  /* the text of its number */
+    const char *rest; /* what comes after that */
     char phase;
 };
 
