@@ -26,9 +26,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Page -> its text in the tree, in the order of the menu.
 MENU = (
     ('Guides', {
+        'gallery': 'examples/README.md',
         'port': 'docs/port.md',
+        'failures': 'docs/failures.md',
+        'native': 'docs/native.md',
         'preemptible': 'docs/preemptible.md',
         'checkpoint': 'docs/checkpoint.md',
+        'master': 'docs/master.md',
         'network': 'docs/network.md',
         'internet': 'docs/internet.md',
         'keys': 'docs/security.md',
@@ -149,6 +153,9 @@ def rewrite(source, text, out):
 
 
 def lay_out(folder):
+    for path in sorted(ROOT.glob('docs/*.md')):
+        if str(path.relative_to(ROOT)) not in pages():
+            raise Broken(f'{path.relative_to(ROOT)} is not in the menu')
     out = folder / 'source'
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)

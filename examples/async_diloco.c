@@ -1,7 +1,7 @@
 /* async_diloco.c - DiLoCo that overlaps communication with training.
  *
  *     pccl-master -n 3 --elastic async_diloco FILE
- *     pccl-master --join HOST:PORT -n 5 async_diloco FILE  (any time later)
+ *     pccl-master --join HOST:PORT -n 5 async_diloco FILE  (while it runs)
  *
  * Algorithm 4 of the PCCL report. The all-reduce of pseudo-gradient k is in
  * flight while inner phase k+1 is computed, so each outer step is applied one

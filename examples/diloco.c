@@ -1,7 +1,7 @@
 /* diloco.c - DiLoCo on the native API: train locally, average periodically.
  *
  *     pccl-master -n 3 --elastic diloco FILE
- *     pccl-master --join HOST:PORT -n 2 diloco FILE        (any time later)
+ *     pccl-master --join HOST:PORT -n 2 diloco FILE        (while it runs)
  *
  * Algorithm 2 of the PCCL report, with an update of the topology only when
  * newcomers wait: pccl_loop.h has the loop. It survives every loss and join,

@@ -1,7 +1,7 @@
 /* elastic_train.c - train_text.c that also admits new processes.
  *
  *     pccl-master -n 4 --elastic elastic_train FILE
- *     pccl-master --join HOST:PORT -n 2 elastic_train FILE     (any time later)
+ *     pccl-master --join HOST:PORT -n 2 elastic_train FILE     (while it runs)
  *
  *     pccl-master -n 4 --elastic --restart 5 elastic_train --checkpoint DIR
  * FILE

@@ -2,7 +2,7 @@
 """train.py - an elastic training without any other package.
 
     pccl-master -n 4 --elastic python train.py
-    pccl-master --join HOST:PORT -n 2 python train.py     # two more, any time
+    pccl-master --join HOST:PORT -n 2 python train.py     # while it runs
     kill -9 PID                                           # and one less
 
 Fits a line to points that every member draws for itself. Newcomers get the

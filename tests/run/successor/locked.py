@@ -86,13 +86,16 @@ class World:
         self.run = Run(master, member, folder, 60)
         self.etcd = Etcd(pathlib.Path(folder), self.run.host)
         self.master, self.page = master, page
+        self.key = str(pathlib.Path(folder) / 'run.key')
+        subprocess.run([master, '--make-token', self.key], check=True)
+        os.environ['PCCL_TOKEN_FILE'] = self.key  # of the members
         self.candidates = [self.candidate() for _ in range(2)]
 
     def candidate(self, address=None):
         command = command_of(self.page, {
             'etcd1:2379,etcd2:2379': self.etcd.address, 'pccl-master': self.master,
             '0.0.0.0:48148': address or self.run.addresses[0],
-            '/shared/run7': str(self.run.journal)})
+            'run.key': self.key, '/shared/run7': str(self.run.journal)})
         return Process(command, start_new_session=True,
                        env=dict(os.environ, ETCDCTL_API='3', PCCL_DEADLINE='3'))
 
