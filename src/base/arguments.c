@@ -4,6 +4,7 @@
 #include "arguments.h"
 
 #include "cursor.h"
+#include "fnv.h"
 
 enum { FLAG_LATE = 1, FLAG_CUT = 2, HEAD_SIZE = 5 };
 
@@ -50,15 +51,6 @@ void arguments_text(struct arguments *a, bool late, const char *name,
     if (put(a, &c, &h, name, text)) a->size += (uint32_t)c.done;
 }
 
-/* FNV-1a on words. */
-static uint64_t digest_of(const uint64_t *values, size_t count)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ values[i]) * 0x100000001b3u;
-    return hash;
-}
-
 void arguments_values(struct arguments *a, bool late, const char *name,
                       const uint64_t *values, size_t count)
 {
@@ -71,7 +63,8 @@ void arguments_values(struct arguments *a, bool late, const char *name,
     if (!put(a, &c, &h, name, NULL)) return;
     for (size_t i = 0; i < whole + cut; i++) {
         uint64_t value =
-            i < whole ? values[i] : digest_of(values + whole, count - whole);
+            i < whole ? values[i]
+                      : fnv_words(FNV_BEGIN, values + whole, count - whole);
         cursor_u64(&c, &value);
     }
     a->size += (uint32_t)c.done;

@@ -2,6 +2,8 @@
 #ifndef PCCL_GROWING_TEXT_H
 #define PCCL_GROWING_TEXT_H
 
+#include "json_char.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -57,18 +59,14 @@ static inline void text_add_bytes(struct growing_text *t, const char *bytes,
     t->bytes[t->size] = '\0';
 }
 
-/* Between quotes, as in JSON and in Prometheus' labels. A byte that is
- * not printable ASCII becomes a question mark. */
-static inline void text_add_quoted(struct growing_text *t, const char *text)
+/* Between quotes, as JSON has it. */
+static inline void text_add_json(struct growing_text *t, const char *text)
 {
+    char one[JSON_CHAR_MAX];
     text_add_bytes(t, "\"", 1);
-    for (const char *end = text; *text != '\0'; text = end) {
-        while (*end >= ' ' && *end <= '~' && *end != '"' && *end != '\\') end++;
-        text_add_bytes(t, text, (size_t)(end - text));
-        if (*end == '\0') break;
-        if (*end == '"' || *end == '\\') text_add_bytes(t, "\\", 1);
-        text_add_bytes(t, *end == '"' || *end == '\\' ? end : "?", 1);
-        end++;
+    while (*text != '\0') {
+        size_t size = json_char(&text, one);
+        text_add_bytes(t, one, size);
     }
     text_add_bytes(t, "\"", 1);
 }

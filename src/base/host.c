@@ -1,6 +1,8 @@
 /* host.c - see host.h. Linux: /proc. */
 #include "host.h"
 
+#include "fnv.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,25 +24,18 @@ static void read_text(const char *path, char text[TEXT_SIZE])
     text[n > 0 ? n : 0] = '\0';
 }
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
-{
-    const uint8_t *b = bytes;
-    for (size_t i = 0; i < size; i++) hash = (hash ^ b[i]) * 0x100000001b3u;
-    return hash;
-}
-
 uint64_t host_id(void)
 {
     char text[TEXT_SIZE];
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = FNV_BEGIN;
     read_text("/proc/sys/kernel/random/boot_id", text);
-    hash = mix(hash, text, strlen(text));
+    hash = fnv_bytes(hash, text, strlen(text));
     static const char *const spaces[] = {
         "/proc/self/ns/pid", "/proc/self/ns/net", "/proc/self/ns/user"};
     for (size_t i = 0; i < ARRAY_COUNT(spaces); i++) {
         struct stat st;
         if (stat(spaces[i], &st) == 0)
-            hash = mix(hash, &st.st_ino, sizeof st.st_ino);
+            hash = fnv_bytes(hash, &st.st_ino, sizeof st.st_ino);
     }
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return host_id_make(hash, n < 1 ? 1 : (uint64_t)n);

@@ -2,7 +2,7 @@
 #include "log.h"
 
 #include "file_pattern.h"
-#include "utf8.h"
+#include "json_char.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,22 +92,11 @@ static void print_host(char *to, size_t size)
     to[size - 1] = '\0';
 }
 
-/* Appends a text as the inside of a JSON string, which has characters alone.
- * Names and reasons are of others: each byte that is none is U+FFFD. */
+/* Appends a text as the inside of a string of JSON. */
 static size_t print_json(char *to, size_t used, size_t size, const char *text)
 {
-    while (*text != '\0' && used + 8 < size) {
-        size_t length = utf8_length(text);
-        unsigned c = length > 0 ? (unsigned char)*text : 0xfffd;
-        if (c == '"' || c == '\\') to[used++] = '\\';
-        if (length > 0 && c >= ' ') {
-            memcpy(to + used, text, length);
-            used += length;
-        } else {
-            used += (size_t)snprintf(to + used, size - used, "\\u%04x", c);
-        }
-        text += length > 0 ? length : 1;
-    }
+    while (*text != '\0' && used + 8 < size)
+        used += json_char(&text, to + used);
     return used;
 }
 

@@ -57,24 +57,6 @@ void manifest_order(const struct manifest *m, uint32_t *order)
                 order[at++] = i;
 }
 
-/* Between quotes. A name is UTF-8; what JSON wants escaped is escaped in one
- * way only. */
-static void add_string(struct growing_text *out, const char *text)
-{
-    text_add_bytes(out, "\"", 1);
-    for (const char *end = text; *text != '\0'; text = end) {
-        while ((unsigned char)*end >= ' ' && *end != '"' && *end != '\\') end++;
-        text_add_bytes(out, text, (size_t)(end - text));
-        if (*end == '\0') break;
-        if (*end == '"' || *end == '\\')
-            text_add(out, "\\%c", *end);
-        else
-            text_add(out, "\\u%04x", (unsigned)(unsigned char)*end);
-        end++;
-    }
-    text_add_bytes(out, "\"", 1);
-}
-
 static void add_entries(const struct manifest *m, const uint32_t *order,
                         struct growing_text *out, uint64_t *total)
 {
@@ -87,7 +69,7 @@ static void add_entries(const struct manifest *m, const uint32_t *order,
             return;
         }
         text_add_bytes(out, ",", 1);
-        add_string(out, t->name);
+        text_add_json(out, t->name);
         text_add(out,
                  ":{\"dtype\":\"%s\",\"shape\":[%" PRIu64
                  "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
@@ -152,7 +134,7 @@ void manifest_write(const struct manifest *m, struct growing_text *out,
     for (uint32_t i = 0; i < m->count && !out->failed; i++) {
         const struct manifest_tensor *t = &m->tensors[i];
         text_add(out, "%s\n  {\"name\": ", i > 0 ? "," : "");
-        add_string(out, t->name);
+        text_add_json(out, t->name);
         text_add(out,
                  ", \"datatype\": \"%s\", \"count\": %" PRIu64
                  ", \"may_differ\": %s, \"digest\": \"%016" PRIx64 "\"}",

@@ -5,6 +5,8 @@
 #include "transport.h"
 #include "waiting.h"
 
+#include "../base/fnv.h"
+
 #include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -113,10 +115,9 @@ static const char *const call_names[] = {
     [CALL_NEIGHBOR_ALLGATHER] = "MPI_Neighbor_allgather",
     [CALL_NEIGHBOR_ALLTOALL] = "MPI_Neighbor_alltoall"};
 
-/* FNV-1a on words. */
 static void mix(struct coll *coll, uint64_t word)
 {
-    coll->op.user_digest = (coll->op.user_digest ^ word) * 0x100000001b3u;
+    coll->op.user_digest = fnv_word(coll->op.user_digest, word);
 }
 
 static pcclArgument_t *sign(struct coll *coll, const char *name)
@@ -152,7 +153,7 @@ void coll_sign_number(struct coll *coll, const char *name, uint64_t number)
 
 void coll_sign(struct coll *coll)
 {
-    coll->op.user_digest = 0xcbf29ce484222325u;
+    coll->op.user_digest = FNV_BEGIN;
     coll->op.arguments = coll->named;
     coll->op.argument_count = 0;
     coll_sign_text(coll, "function", call_names[coll->call], coll->call);

@@ -6,6 +6,8 @@
 #include "info.h"
 #include "p2p.h"
 
+#include "../base/fnv.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,12 +228,10 @@ static uint32_t session_channel(int kind)
     return comm_self.context | CHANNEL_AGREE | CHANNEL_NUMBER(kind);
 }
 
-/* Maps a string to a tag. FNV-1a. */
+/* Maps a string to a tag. */
 static int tag_of(const char *text)
 {
-    uint32_t hash = 0x811c9dc5u;
-    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x01000193u;
-    return (int)(hash & 0xfffffff);
+    return (int)(fnv_bytes(FNV_BEGIN, text, strlen(text)) & 0xfffffff);
 }
 
 /* Without a communicator, errors are raised on the handler of the communicator

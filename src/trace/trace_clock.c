@@ -1,6 +1,8 @@
 /* trace_clock.c - see trace_clock.h. */
 #include "trace_clock.h"
 
+#include "../base/fnv.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,9 +77,7 @@ int clocks_add(struct clocks *c, const char *name, int64_t wall)
 
 static uint64_t hash_of(const char *text, size_t size)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
+    uint64_t hash = fnv_bytes(FNV_BEGIN, text, size);
     return hash != 0 ? hash : 1;
 }
 

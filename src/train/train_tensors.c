@@ -1,6 +1,8 @@
 /* train_tensors.c - lists of tensors, and of the state that members share. */
 #include "train.h"
 
+#include "../base/fnv.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +18,9 @@ uint64_t train_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* FNV-1a. */
 uint64_t train_digest(uint64_t hash, const void *data, size_t size)
 {
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    return hash;
+    return fnv_bytes(hash, data, size);
 }
 
 /* x - x is 0 of what is finite, else NaN, and a sum that has one stays NaN. */
@@ -105,7 +104,7 @@ pcclResult_t train_tensors_create(struct train_tensors *t,
                                   const pcclTrainTensor_t *tensors,
                                   size_t count)
 {
-    *t = (struct train_tensors){.digest = 0xcbf29ce484222325u};
+    *t = (struct train_tensors){.digest = FNV_BEGIN};
     if (!tensors) return train_fail(pcclInvalidArgument, "tensors is NULL");
     if (count == 0)
         return train_fail(pcclInvalidArgument, "the list has no tensors");

@@ -6,6 +6,7 @@
 #include "../master.h"
 
 #include "../../base/buggify.h"
+#include "../../base/fnv.h"
 
 #include <string.h>
 
@@ -23,10 +24,7 @@ uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id)
 static uint64_t site_of(const struct wire_addr *addr)
 {
     uint32_t size = addr->family == 4 ? 3 : addr->family == 6 ? 8 : 0;
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (uint32_t i = 0; i < size; i++)
-        hash = (hash ^ addr->ip[i]) * 0x100000001b3u;
-    return size > 0 ? hash : 0;
+    return size > 0 ? fnv_bytes(FNV_BEGIN, addr->ip, size) : 0;
 }
 
 void edges_add(struct master *m, uint32_t link)

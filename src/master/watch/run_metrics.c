@@ -9,6 +9,18 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* The value of a label. A byte that is not printable ASCII becomes a question
+ * mark: the format escapes less than JSON does. */
+static void add_label(struct growing_text *out, const char *text)
+{
+    text_add_bytes(out, "\"", 1);
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') text_add_bytes(out, "\\", 1);
+        text_add_bytes(out, *text >= ' ' && *text <= '~' ? text : "?", 1);
+    }
+    text_add_bytes(out, "\"", 1);
+}
+
 static void begin(struct growing_text *out, const char *name, const char *type,
                   const char *help)
 {
@@ -108,7 +120,7 @@ static void add_stalls(const struct master *m, struct growing_text *out)
           "Waits of members for another one, by what that one does.");
     for (uint32_t c = 0; c < CAUSE_COUNT; c++) {
         text_add(out, "pccl_stalls{cause=");
-        text_add_quoted(out, stall_cause_name((enum stall_cause)c));
+        add_label(out, stall_cause_name((enum stall_cause)c));
         text_add(out, "} %" PRIu32 "\n", counts[c]);
     }
     one(out, "pccl_longest_stall_seconds", "Age of the oldest of these waits.",
@@ -207,7 +219,7 @@ static void add_series(const struct master *m, const struct series *s,
                  "%s{group=\"%" PRIu32 "\",rank=\"%" PRIu32
                  "\",launched=\"%" PRId32 "\",host=",
                  s->name, m->groups[p->group].number, p->rank, p->info.hint);
-        text_add_quoted(out, m->told[i] ? m->told[i]->host : "");
+        add_label(out, m->told[i] ? m->told[i]->host : "");
         text_add(out, "} %.15g\n", s->value(m, i));
     }
 }

@@ -30,7 +30,7 @@ static void add_stalls(const struct master *m, struct growing_text *out)
         add_rank(out, m, "other", s->other);
         text_add(out,
                  "\"object\":\"%s\",\"cause\":", stall_object_name(s->object));
-        text_add_quoted(out, stall_cause_name(s->cause));
+        text_add_json(out, stall_cause_name(s->cause));
         text_add(out, ",\"seconds\":%.3f,\"waiting\":[",
                  (double)s->age / PCCL_S);
         for (uint32_t k = 0; k < s->waiter_count && k < STALL_WAITERS_MAX; k++)
@@ -38,7 +38,7 @@ static void add_stalls(const struct master *m, struct growing_text *out)
                      m->peers[s->waiters[k]].rank);
         text_add(out,
                  "],\"waiting_count\":%" PRIu32 ",\"text\":", s->waiter_count);
-        text_add_quoted(out, line);
+        text_add_json(out, line);
         text_add(out, "}");
     }
     text_add(out, "]");
@@ -49,9 +49,9 @@ static void add_wait(const struct wire_wait *w, struct growing_text *out)
     static const char *const kinds[WAIT_KIND_COUNT] = {
         "collective", "receive", "send", "requests", "lacks", "past"};
     text_add(out, "{\"kind\":\"%s\",\"call\":", kinds[w->kind]);
-    text_add_quoted(out, w->call);
+    text_add_json(out, w->call);
     text_add(out, ",\"on\":");
-    text_add_quoted(out, w->where);
+    text_add_json(out, w->where);
     text_add(out,
              ",\"tag\":%" PRIu64 ",\"sequence\":%" PRIu32 ",\"count\":%" PRIu64
              ",\"bytes_moved\":%" PRIu64 ",\"missing\":%" PRIu32
@@ -87,11 +87,11 @@ static void add_peer(const struct master *m, uint32_t link,
              p->info.hint, p->info.id, p->info.pid, m->groups[p->group].number,
              (double)(m->now - p->last_recv) / PCCL_S,
              run_status_state(m, link));
-    text_add_quoted(out, told ? told->host : "");
+    text_add_json(out, told ? told->host : "");
     text_add(out, ",\"activity\":");
-    text_add_quoted(out, activity);
+    text_add_json(out, activity);
     if (p->grant.name[0] != '\0') text_add(out, ",\"name\":");
-    if (p->grant.name[0] != '\0') text_add_quoted(out, p->grant.name);
+    if (p->grant.name[0] != '\0') text_add_json(out, p->grant.name);
     if (p->offer.on)
         text_add(out,
                  ",\"offers\":{\"revision\":%" PRIu64 ",\"newcomers\":%" PRIu32
@@ -166,9 +166,9 @@ static void add_events(const struct run_events *events,
         const struct run_event *e = events_get(events, i);
         text_add(out, "%s\n{\"time\":%lld,\"epoch\":%" PRIu32 ",\"kind\":",
                  i > 0 ? "," : "", (long long)e->at, e->epoch);
-        text_add_quoted(out, e->kind);
+        text_add_json(out, e->kind);
         text_add(out, ",\"text\":");
-        text_add_quoted(out, e->text);
+        text_add_json(out, e->text);
         text_add(out, "}");
     }
     text_add(out, "\n]");
@@ -195,7 +195,7 @@ void run_status_json(const struct status_source *s, struct growing_text *out,
 {
     const struct master *m = s->machine;
     text_add(out, "{\"address\":");
-    text_add_quoted(out, s->address);
+    text_add_json(out, s->address);
     text_add(
         out,
         ",\"begun\":%lld,\"time\":%lld,\"up_seconds\":%.1f,\"epoch\":%" PRIu32

@@ -1,6 +1,8 @@
 /* stall_watch.c - tells the operator of waits that are old (rule W5). */
 #include "stall.h"
 
+#include "../../base/fnv.h"
+
 #include <string.h>
 
 /* How often it looks; a wait that two looks have not found is over. */
@@ -12,10 +14,7 @@ static uint64_t name_of(const struct stall *s)
     const struct wire_wait *w = &s->wait;
     uint64_t parts[] = {s->object, s->cause, s->group, w->kind,
                         w->scope,  w->tag,   w->seq,   w->peer};
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
-        hash = (hash ^ parts[i]) * 0x100000001b3u;
-    return hash;
+    return fnv_words(FNV_BEGIN, parts, ARRAY_COUNT(parts));
 }
 
 /* True: it is new. The place of the longest unseen one is given again. */
