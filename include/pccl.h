@@ -604,7 +604,8 @@ PCCL_EXPORT pcclResult_t pcclParseAddress(const char *text,
  * as in a program that pccl-master started. PCCL_MASTER is the master's
  * address; of a name with several addresses, the first that answers is taken.
  * It may be a list, "a:48148,b:48148", of masters of which one coordinates:
- * they are tried in turn for up to PCCL_MASTER_PATIENCE, 60 seconds unless set.
+ * they are tried in turn for up to PCCL_MASTER_PATIENCE, 60 seconds unless set,
+ * or until one refuses.
  * Of `params`, which may be NULL, master_address is not used.
  *
  * Any communicator has the rank hint PCCL_RANK unless pcclSetOptions sets
@@ -977,6 +978,15 @@ typedef struct pcclCommOptions_t {
     /* File with the key of the run (docs/security.md), read by pcclConnect and
      * pcclPrefetch; copied. NULL, or a smaller size: PCCL_TOKEN_FILE. */
     const char *token_file;
+    /* "HOST:PORT", or a list "a:48148,b:48148" of masters of which one
+     * coordinates: pcclConnect calls them in turn, in place of the
+     * master_address of pcclCreateCommunicator. Copied; pcclConnect looks the
+     * names up. NULL, "", or a smaller size: as before. */
+    const char *masters;
+    /* So long pcclConnect waits for a master that is not there yet. One that
+     * refuses is not asked again. 0, or a smaller size: PCCL_MASTER_GRACE, and
+     * for one of a list PCCL_MASTER_PATIENCE, if that is longer. */
+    uint64_t master_wait_ms;
 } pcclCommOptions_t;
 
 /* Sets the options of the next pcclConnect. Local, never blocks. pcclConnect

@@ -82,9 +82,10 @@ LAYERS = {
                         "src/base/growing_text.h", "src/base/utf8.h", "src/checkpoint/",
                         "src/hash/hash.h"],
     # The driver of a member.
+    "src/base/address": ["src/base/address.h"],
     "src/base/port_range": ["src/base/port_range.h"],
     "src/base/fork_guard": ["src/base/fork_guard"],
-    "src/peer/": BASE + ["src/base/env.h", "src/base/fork_guard.h",
+    "src/peer/": BASE + ["src/base/address.h", "src/base/env.h", "src/base/fork_guard.h",
                          "src/base/descriptors.h",
                          "src/base/memory_supply.h",
                          "src/base/host.h", "src/base/io_", "src/base/log.h",
@@ -124,7 +125,7 @@ LAYERS = {
                        "src/base/env.h", "src/base/fork_guard.h",
                        "src/base/log.h", "src/base/status.h", "include/pccl.h"],
     "src/peer/api_env.c": ["src/peer/api.h", "src/peer/comm.h",
-                           "src/base/io_addr.h"],
+                           "src/base/address.h", "src/base/io_addr.h"],
     # The coordinator. The agreement is by itself: of the folders around it, it
     # sees a face each.
     "src/master/": BASE + AGREEMENT + AROUND,
@@ -180,7 +181,7 @@ LAYERS = {
         "include/pccl.h"],
     "src/base/growing_text": ["src/base/growing_text.h",
                               "src/base/json_char.h"],
-    "src/launch/": ["src/base/base.h", "src/base/decimal.h",
+    "src/launch/": ["src/base/address.h", "src/base/base.h", "src/base/decimal.h",
                     "src/base/descriptors.h", "src/base/memory_supply.h",
                     "src/base/env.h", "src/base/evidence.h",
                     "src/base/host.h", "src/base/port_range.h",

@@ -10,47 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool port_parse(const char *text, uint16_t *port)
-{
-    size_t digits = strspn(text, "0123456789");
-    if (digits == 0 || digits > 5 || text[digits] != '\0') return false;
-    uint32_t value = 0;
-    for (const char *c = text; *c; c++)
-        value = value * 10 + (uint32_t)(*c - '0');
-    if (value > UINT16_MAX) return false;
-    *port = (uint16_t)value;
-    return true;
-}
-
-static bool host_copy(char host[IO_ADDR_HOST_SIZE], const char *from,
-                      size_t size)
-{
-    if (size >= IO_ADDR_HOST_SIZE) return false;
-    memcpy(host, from, size);
-    host[size] = '\0';
-    if (strcmp(host, "*") == 0) host[0] = '\0';
-    return strpbrk(host, "[]/ \t") == NULL;
-}
-
-bool io_addr_split(const char *text, char host[IO_ADDR_HOST_SIZE],
-                   uint16_t *port)
-{
-    host[0] = '\0';
-    if (*text == '\0') return false;
-    if (text[strspn(text, "0123456789")] == '\0') return port_parse(text, port);
-    if (*text == '[') {
-        const char *end = strchr(text, ']');
-        if (!end || end == text + 1) return false;
-        if (!host_copy(host, text + 1, (size_t)(end - text) - 1)) return false;
-        return end[1] == '\0' || (end[1] == ':' && port_parse(end + 2, port));
-    }
-    const char *colon = strchr(text, ':');
-    if (!colon || strchr(colon + 1, ':')) /* a name, or IPv6 without port */
-        return host_copy(host, text, strlen(text));
-    return host_copy(host, text, (size_t)(colon - text)) &&
-           port_parse(colon + 1, port);
-}
-
 static uint32_t look_up(const char *host, uint16_t port,
                         const struct addrinfo *hints, struct io_addr *out,
                         uint32_t max, const char **error)

@@ -1,4 +1,4 @@
-/* io_addr.h - socket addresses: text <-> sockaddr <-> wire. */
+/* io_addr.h - socket addresses: names, sockaddr, wire. */
 #ifndef PCCL_IO_ADDR_H
 #define PCCL_IO_ADDR_H
 
@@ -8,20 +8,13 @@
 #include <sys/socket.h>
 
 enum {
-    IO_ADDR_HOST_SIZE = 256, /* host part of a text, including the terminator */
-    IO_ADDR_TEXT_SIZE = 64,  /* "[v6]:port" */
+    IO_ADDR_TEXT_SIZE = 64, /* "[v6]:port" */
 };
 
 struct io_addr {
     struct sockaddr_storage name;
     socklen_t size;
 };
-
-/* Splits host:port, [v6]:port, host, v6, [v6], *:port, :port or port. host is
- * empty for "all interfaces" and for a bare port; a text without port leaves
- * *port unchanged. */
-bool io_addr_split(const char *text, char host[IO_ADDR_HOST_SIZE],
-                   uint16_t *port);
 
 /* Parses a numeric host; NULL or "" is the wildcard, IPv6 (dual-stack) if v6 is
  * set. */

@@ -48,6 +48,10 @@ enum {
 /* Samples that one member may report for a step: the sum of all fits. */
 #define WIRE_SAMPLES_MAX (UINT64_MAX / PEERS_MAX)
 
+/* Whether a newcomer may try again: a coordinator that does not lead says that
+ * another one may take it (rule H14). */
+enum wire_evict { WIRE_EVICT_FINAL, WIRE_EVICT_ELSEWHERE };
+
 enum wire_type {
     /* peer -> master */
     WIRE_HELLO = 1,
@@ -417,7 +421,7 @@ struct wire_msg {
             uint32_t heard; /* dials that it has received (rule P2P-3) */
         } call;
         struct {
-            int32_t code;
+            int32_t code; /* EVICT: wire_evict */
             int32_t rank;
             char text[WIRE_TEXT_MAX + 1]; /* EVICT: the reason */
         } abort;

@@ -278,6 +278,7 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
         on_welcome(s, msg);
         break;
     case WIRE_EVICT:
+        s->elsewhere = msg->abort.code == WIRE_EVICT_ELSEWHERE;
         session_gone(s, s->leaving ? "left" : msg->abort.text);
         break;
     case WIRE_ANSWER:

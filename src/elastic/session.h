@@ -99,6 +99,7 @@ struct session {
     struct offer offer; /* of the state, to newcomers */
     struct partial partial;
     enum session_state state;
+    bool elsewhere;    /* it was not admitted, and another master may (H14) */
     bool master_lost;  /* members go on until they need the master... */
     bool stranded;     /* ... which is now */
     pccl_ns linked_at; /* when no operation lacked a link */

@@ -2,7 +2,7 @@
 #include "hosts.h"
 
 #include "../base/port_range.h"
-#include "address.h"
+#include "launch_base.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #ifndef PCCL_LAUNCH_BASE_H
 #define PCCL_LAUNCH_BASE_H
 
+#include "../base/address.h"
 #include "../base/base.h"
 
 #include <signal.h>
@@ -32,7 +33,6 @@ enum {
         LINE_SIZE, /* of SINK_SIZE, for lines of the launcher only */
     RESTARTS_MAX = 1000000,
     RESPAWNS_MAX = 16, /* in a row, without RESPAWN_HEALTHY */
-    HOST_SIZE = 256,   /* host name with its '\0' */
     EXIT_USAGE = 2,
     EXIT_AFTER_LOSS =
         101, /* MPIX_ERR_PROC_FAILED: the rank is a victim of a loss */

@@ -23,22 +23,19 @@ static bool coordinator_set(struct parser *p, const char *value)
 {
     struct options *o = p->options;
     o->master_count = 0;
-    for (const char *at = value;; at++) {
-        char one[HOST_SIZE + 8];
-        size_t length = strcspn(at, ",");
+    for (const char *at = value; at;) {
+        const char *one = at;
         struct address *to = &o->masters[o->master_count];
         if (o->master_count == MASTERS_MAX)
             return option_fail(o, "%s %s: at most %d coordinators", p->name,
                                value, MASTERS_MAX);
-        snprintf(one, sizeof one, "%.*s", (int)length, at);
-        if (length >= sizeof one || !address_parse(one, MASTER_PORT, to) ||
-            *to->host == '\0' || to->port == 0)
-            return option_fail(o, "%s: '%s' is no address; write HOST:PORT",
-                               p->name, one);
+        if (!address_next(&at, MASTER_PORT, to) || *to->host == '\0' ||
+            to->port == 0)
+            return option_fail(o, "%s: '%.*s' is no address; write HOST:PORT",
+                               p->name, (int)strcspn(one, ","), one);
         o->master_count++;
-        at += length;
-        if (*at == '\0') return true;
     }
+    return true;
 }
 
 bool option_join(struct parser *p, const char *value, const char *unused)

@@ -4,7 +4,7 @@
 #define PCCL_LAUNCH_OPTIONS_H
 
 #include "../base/run_key.h"
-#include "address.h"
+#include "launch_base.h"
 #include "bind.h"
 #include "hosts.h"
 

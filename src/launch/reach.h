@@ -3,7 +3,7 @@
 #ifndef PCCL_LAUNCH_REACH_H
 #define PCCL_LAUNCH_REACH_H
 
-#include "address.h"
+#include "launch_base.h"
 #include "agent_link.h"
 
 /* Lists addresses at which other hosts may reach a port of this host, real

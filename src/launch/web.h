@@ -3,7 +3,7 @@
 #define PCCL_LAUNCH_WEB_H
 
 #include "../master/server/master_http.h"
-#include "address.h"
+#include "launch_base.h"
 
 /* Opens the web server, with the token of PCCL_STATUS_TOKEN, or a new one where
  * others than this host reach it. No child gets that variable. `line` tells the

@@ -424,8 +424,14 @@ const char *master_invalid(const struct master *m);
 void master_received(struct master *m, uint32_t link,
                      const struct wire_msg *msg);
 void master_send(struct master *m, uint32_t link, const struct wire_msg *msg);
-void master_drop(struct master *m, uint32_t link, const char *reason);
-/* ... without telling the peer. */
+void master_evict(struct master *m, uint32_t link, const char *reason,
+                  enum wire_evict kind);
+static inline void master_drop(struct master *m, uint32_t link,
+                               const char *reason)
+{
+    master_evict(m, link, reason, WIRE_EVICT_FINAL);
+}
+/* As master_drop, without telling the peer. */
 void master_hang_up(struct master *m, uint32_t link, const char *reason);
 void master_note_send(struct master *m, const struct master_note *note);
 void master_peer_move(struct master *m, uint32_t link,

@@ -19,6 +19,7 @@ bool launcher_number(const char *name, int *value);
 /* Description of this task, from the environment. */
 struct slurm_task {
     int rank, size;
+    bool alone;       /* all tasks are on this node */
     char master[320]; /* HOST:PORT of the coordinator */
 };
 

@@ -81,8 +81,8 @@ bool slurm_task_read(struct slurm_task *task)
     task->rank = (int)rank;
     task->size = (int)size;
     /* a single node needs no name resolution */
-    bool alone = number_of("SLURM_STEP_NUM_NODES") == 1;
+    task->alone = number_of("SLURM_STEP_NUM_NODES") == 1;
     snprintf(task->master, sizeof task->master, "%s:%ld",
-             alone ? "127.0.0.1" : node, port);
+             task->alone ? "127.0.0.1" : node, port);
     return true;
 }

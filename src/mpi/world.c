@@ -7,17 +7,12 @@
 
 #include "../base/host_id.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
-enum { TASK_PATIENCE_S = 60, TASK_RETRY_MS = 50 };
+enum { TASK_WAIT_MS = 60000 };
 
 struct world world;
 
@@ -58,116 +53,6 @@ static void lost_root_read(void)
             text);
 }
 
-static void address_copy(const struct addrinfo *from,
-                         ccoip_socket_address_t *to)
-{
-    memset(to, 0, sizeof *to);
-    if (from->ai_family == AF_INET6) {
-        struct sockaddr_in6 in6;
-        memcpy(&in6, from->ai_addr, sizeof in6);
-        to->inet.protocol = inetIPv6;
-        memcpy(to->inet.ipv6.data, &in6.sin6_addr, 16);
-        to->port = ntohs(in6.sin6_port);
-    } else {
-        struct sockaddr_in in4;
-        memcpy(&in4, from->ai_addr, sizeof in4);
-        to->inet.protocol = inetIPv4;
-        memcpy(to->inet.ipv4.data, &in4.sin_addr, 4);
-        to->port = ntohs(in4.sin_port);
-    }
-}
-
-/* Resolves host:port or [host]:port to a list for freeaddrinfo. */
-static bool master_resolve(const char *text, struct addrinfo **list,
-                           char *message, size_t size)
-{
-    char host[NI_MAXHOST];
-    const char *colon = strrchr(text, ':');
-    const char *start = text, *end = colon;
-    if (colon && *text == '[' && colon > text && colon[-1] == ']') {
-        start++;
-        end--;
-    }
-    if (!colon || !colon[1] || end <= start ||
-        (size_t)(end - start) >= sizeof host) {
-        snprintf(message, size, "PCCL_MASTER=%s is not host:port", text);
-        return false;
-    }
-    memcpy(host, start, (size_t)(end - start));
-    host[end - start] = 0;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    int result = getaddrinfo(host, colon + 1, &hints, list);
-    if (result != 0)
-        snprintf(message, size, "PCCL_MASTER=%s: %s", text,
-                 gai_strerror(result));
-    return result == 0;
-}
-
-/* hint: the preferred initial rank, -1 for none. */
-static pcclResult_t connect_to(const ccoip_socket_address_t *address, int hint)
-{
-    pcclCommCreateParams_t params = {.master_address = *address,
-                                     .p2p_connection_pool_size = 0};
-    /* In this mode the program repairs its world itself. */
-    pcclCommOptions_t options = {.size = sizeof options,
-                                 .rank_hint = hint,
-                                 .evicts_nobody =
-                                     world.policy == FAILURE_RETURN,
-                                 .goes_on_with_few = 1};
-    pcclResult_t result = pcclCreateCommunicator(&params, &world.pccl);
-    if (result != pcclSuccess) return result;
-    result = pcclSetOptions(world.pccl, &options);
-    if (result == pcclSuccess) result = pcclSetNamer(world.pccl, waiting_name);
-    if (result == pcclSuccess) result = pcclConnect(world.pccl);
-    return result;
-}
-
-static bool connect_any(const char *master, int hint, char *message,
-                        size_t size)
-{
-    struct addrinfo *list = NULL;
-    if (!master_resolve(master, &list, message, size)) return false;
-    pcclResult_t result = pcclMasterConnectionFailed;
-    for (struct addrinfo *at = list; at; at = at->ai_next) {
-        if (at->ai_family != AF_INET && at->ai_family != AF_INET6) continue;
-        ccoip_socket_address_t address;
-        address_copy(at, &address);
-        result = connect_to(&address, hint);
-        if (result == pcclSuccess) break;
-        char detail[256] = "";
-        if (world.pccl) {
-            (void)pcclGetLastError(world.pccl, detail, sizeof detail);
-            (void)pcclDestroyCommunicator(world.pccl);
-            world.pccl = NULL;
-        }
-        snprintf(message, size, "cannot join the run at %s: %s%s%s", master,
-                 pcclGetErrorString(result), *detail ? ": " : "", detail);
-    }
-    freeaddrinfo(list);
-    return result == pcclSuccess;
-}
-
-/* Of a list "a:1,b:2" the first that answers; another one may take over. */
-static bool connect_list(const char *masters, int hint, char *message,
-                         size_t size)
-{
-    struct timespec now, end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += TASK_PATIENCE_S;
-    for (;;) {
-        for (const char *at = masters; *at; at += strspn(at, ",")) {
-            char one[NI_MAXHOST + 8];
-            size_t length = strcspn(at, ",");
-            (void)snprintf(one, sizeof one, "%.*s", (int)length, at);
-            if (connect_any(one, hint, message, size)) return true;
-            at += length;
-        }
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec > end.tv_sec || !strchr(masters, ',')) return false;
-        (void)poll(NULL, 0, TASK_RETRY_MS);
-    }
-}
-
 static bool view_alone(void)
 {
     struct group *view = group_new(1);
@@ -191,30 +76,62 @@ static void alone_warn(void)
             launcher, size, size);
 }
 
-/* Retries: task 0 may not have started the coordinator yet. */
-static bool connect_task(const struct slurm_task *task, char *message,
-                         size_t size)
+/* A task waits for the master, which task 0 may not have started yet. */
+static pcclResult_t connect_to(const char *master,
+                               const struct slurm_task *task)
 {
-    struct timespec now, end;
-    if (task->rank == 0 && !slurm_master_start(task, message, size))
-        return false;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += TASK_PATIENCE_S;
-    while (!connect_any(task->master, task->rank, message, size)) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec > end.tv_sec) return false;
-        (void)poll(NULL, 0, TASK_RETRY_MS);
-    }
-    return true;
+    const char *rank = getenv("PCCL_RANK");
+    int hint = rank && *rank ? (int)strtol(rank, NULL, 10) : -1;
+    pcclCommCreateParams_t params = {.peer_group = 0};
+    /* In this mode the program repairs its world itself. */
+    pcclCommOptions_t options = {.size = sizeof options,
+                                 .rank_hint = task ? task->rank : hint,
+                                 .evicts_nobody =
+                                     world.policy == FAILURE_RETURN,
+                                 .goes_on_with_few = 1,
+                                 .masters = task ? task->master : master,
+                                 .master_wait_ms = task ? TASK_WAIT_MS : 0};
+    pcclResult_t result = pcclCreateCommunicator(&params, &world.pccl);
+    if (result != pcclSuccess) return result;
+    result = pcclSetOptions(world.pccl, &options);
+    if (result == pcclSuccess) result = pcclSetNamer(world.pccl, waiting_name);
+    if (result == pcclSuccess) result = pcclConnect(world.pccl);
+    return result;
+}
+
+/* Without one the coordinator would refuse all tasks of other hosts. */
+static bool has_key(void)
+{
+    const char *file = getenv("PCCL_TOKEN_FILE");
+    const char *insecure = getenv("PCCL_INSECURE");
+    return (file && *file) || (insecure && strcmp(insecure, "1") == 0);
 }
 
 static bool connect_run(const char *master, const struct slurm_task *task,
                         char *message, size_t size)
 {
-    const char *rank = getenv("PCCL_RANK");
-    int hint = rank && *rank ? (int)strtol(rank, NULL, 10) : -1;
-    return task ? connect_task(task, message, size)
-                : connect_list(master, hint, message, size);
+    char detail[256] = "";
+    if (task && !task->alone && !has_key()) {
+        snprintf(message, size,
+                 "the tasks are on several hosts, and this run has no key: "
+                 "give all a token file (PCCL_TOKEN_FILE, made by pccl-master "
+                 "--make-token), or PCCL_INSECURE=1 in a network that you "
+                 "trust");
+        return false;
+    }
+    if (task && task->rank == 0 && !slurm_master_start(task, message, size))
+        return false;
+    pcclResult_t result = connect_to(master, task);
+    if (result == pcclSuccess) return true;
+    if (world.pccl) {
+        (void)pcclGetLastError(world.pccl, detail, sizeof detail);
+        (void)pcclDestroyCommunicator(world.pccl);
+        world.pccl = NULL;
+    }
+    snprintf(message, size, "cannot join the run at %s: %s%s%s",
+             task ? task->master : master, pcclGetErrorString(result),
+             *detail ? ": " : "", detail);
+    return false;
 }
 
 bool world_connect(char *message, size_t size)

@@ -142,16 +142,25 @@ pcclResult_t pcclSetOptions(pcclComm_t *comm, const pcclCommOptions_t *options)
         return api_leave(comm, pcclInvalidArgument);
     if (comm->session) return api_leave(comm, pcclInvalidUsage);
     struct comm_ways ways;
+    bool more;
     if (!copy_ways(&ways, options)) return api_leave(comm, pcclInvalidArgument);
+    more = options->size >= sizeof *options;
+    const char *masters = more ? options->masters : NULL;
+    if (masters && *masters != '\0' && !comm_masters_set(comm, masters))
+        return api_leave(comm, pcclInternalError);
+    uint64_t wait = more ? options->master_wait_ms : 0;
+    comm->master_wait =
+        PCCL_MS * (wait < UINT32_MAX ? (pccl_ns)wait : UINT32_MAX);
     comm->rank_hint = options->rank_hint;
     comm->deadline_ms = options->deadline_ms;
-    bool more = options->size >= first + sizeof options->evicts_nobody;
+    more = options->size >= first + sizeof options->evicts_nobody;
     comm->evicts_nobody = more && options->evicts_nobody != 0;
     more = options->size >= offsetof(pcclCommOptions_t, ports);
     comm->goes_on = more && options->goes_on_with_few != 0;
     comm->ways = ways;
-    const char *file =
-        options->size >= sizeof *options ? options->token_file : NULL;
+    const char *file = options->size >= offsetof(pcclCommOptions_t, masters)
+                           ? options->token_file
+                           : NULL;
     free(comm->token_file);
     comm->token_file = file ? strdup(file) : NULL;
     if (file && !comm->token_file) return api_leave(comm, pcclInternalError);
@@ -187,6 +196,7 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm)
     comm_samples_free(comm);
     comm_key_drop(comm);
     free(comm->token_file);
+    free(comm->masters);
     free(comm);
     return pcclSuccess;
 }

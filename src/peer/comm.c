@@ -210,18 +210,6 @@ pccl_ns comm_own_deadline(const pcclComm_t *c)
     return set > 0 ? set : DEADLINE_DEFAULT_MS * PCCL_MS;
 }
 
-static void warn_patience(const char *text)
-{
-    LOG(LOG_WARN, "PCCL_MASTER_PATIENCE=%s is not a number of seconds; ignored",
-        text);
-}
-
-static void warn_grace(const char *text)
-{
-    LOG(LOG_WARN, "PCCL_MASTER_GRACE=%s is not a number of seconds; ignored",
-        text);
-}
-
 static uint32_t own_processors(void)
 {
     cpu_set_t set;
@@ -434,15 +422,14 @@ int comm_stop_waiting(pcclComm_t *c, int why, const char *next)
 static const char connect_anew[] =
     "the run does not know this peer: call pcclConnect again to join it";
 
-static int join_run(pcclComm_t *c)
+int comm_join(pcclComm_t *c)
 {
     pccl_ns deadline = comm_own_deadline(c);
     pccl_ns until = comm_limit(c);
+    c->absent = c->deserted = false;
     c->background.stopping = c->io.accept_paused = false;
     c->io.transport = own_transport();
     if (memory_is_counted("")) shared_memory_reserve(true);
-    c->patience = env_patience_ns(warn_patience);
-    if (c->patience == 0) c->patience = MASTER_PATIENCE_DEFAULT;
     if (!allocate(c, deadline)) {
         release(c);
         comm_set_error(c, "out of memory or descriptors");
@@ -452,8 +439,7 @@ static int join_run(pcclComm_t *c)
         release(c);
         return pcclInvalidArgument;
     }
-    c->unreached = !comm_master_connect(c, deadline, until);
-    if (c->unreached || !comm_listen(c)) {
+    if (!comm_master_connect(c, deadline, until) || !comm_listen(c)) {
         release(c);
         int why = comm_interrupted(c, until);
         return why ? comm_stop_waiting(c, why, connect_anew)
@@ -479,7 +465,8 @@ static int join_run(pcclComm_t *c)
         comm_samples_open(c);
         return pcclSuccess;
     }
-    c->deserted = s->master_lost;
+    c->deserted = s->master_lost && !c->master.foreign;
+    c->absent = c->deserted || s->elsewhere;
     int why = s->state == SESSION_JOINING && !s->master_lost
                   ? comm_interrupted(c, until)
                   : 0;
@@ -489,32 +476,6 @@ static int join_run(pcclComm_t *c)
         comm_set_error(c, "not admitted to the run: %s", s->reason);
     comm_close(c);
     return why ? why : pcclMasterConnectionFailed;
-}
-
-/* Rule H8: who is not a member yet joins under the next master. */
-static int join_in_time(pcclComm_t *c)
-{
-    pccl_ns grace = env_master_grace_ns(warn_grace);
-    pccl_ns until = comm_limit(c);
-    comm_spare_wait(c, until);
-    for (pccl_ns end = comm_now() + grace;;) {
-        c->unreached = c->deserted = false;
-        int result = join_run(c);
-        if (c->deserted) end = comm_now() + grace; /* there was one */
-        bool again = result == pcclMasterConnectionFailed &&
-                     (c->unreached || c->deserted) && comm_now() < end &&
-                     comm_now() < until;
-        if (!again || !comm_pause(c, JOIN_PAUSE)) return result;
-    }
-}
-
-int comm_open(pcclComm_t *c)
-{
-    comm_tell_open(c);
-    if (comm_tells()) comm_tell_call(c, "connect", 0, UINT64_MAX);
-    int result = join_in_time(c);
-    if (comm_tells()) comm_tell_return(c);
-    return result;
 }
 
 static void leave(pcclComm_t *c)

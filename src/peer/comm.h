@@ -30,7 +30,6 @@ enum {
 };
 
 #define MASTER_PATIENCE_DEFAULT (60 * PCCL_S)
-#define JOIN_PAUSE (PCCL_S / 10) /* before another try */
 
 /* PCCL_TRANSPORT: between members of one host. */
 enum comm_transport {
@@ -81,6 +80,7 @@ struct comm_master {
     pccl_ns last_recv;     /* time of the last received byte */
     pccl_ns judged_at;     /* the last time */
     bool missed;           /* it is waited for, and that was logged */
+    bool foreign;          /* what answered has not the key of the run */
     int poll_fd;           /* epoll set of fd alone; the loop watches it */
     uint32_t watched;      /* events of fd in that set */
     struct io_watch watch;
@@ -181,8 +181,10 @@ struct pcclComm_t {
     bool evicts_nobody;   /* says so in HELLO (rule R4b) */
     bool goes_on;         /* with few members (rule M14) */
     pccl_ns patience;     /* with a silent master */
-    /* Why the run was not joined: no master answered, or it was lost. */
-    bool unreached, deserted;
+    char *masters;        /* a list of addresses; NULL: the one of params */
+    pccl_ns master_wait;  /* for one that is not there yet; 0: not set */
+    /* The run was not joined, as nobody coordinates there; somebody did. */
+    bool absent, deserted;
     char error[256]; /* of the last call that failed */
     bool explained;  /* error text of the call under way */
 
@@ -216,7 +218,15 @@ struct pcclComm_t {
 void comm_lock(pcclComm_t *c);
 /* Lets a thread that waits for the lock have it in between. */
 void comm_yield_lock(pcclComm_t *c);
-int comm_open(pcclComm_t *c);   /* pcclConnect without its checks; locked */
+/* pcclConnect without its checks; locked */
+int comm_open(pcclComm_t *c);
+/* One try, at params.master_address. Of one that fails with
+ * pcclMasterConnectionFailed, `absent` says whether another one may not. */
+int comm_join(pcclComm_t *c);
+/* Copies the list; false: no memory. */
+bool comm_masters_set(pcclComm_t *c, const char *list);
+struct io_addr;
+ccoip_socket_address_t comm_public_address(const struct io_addr *from);
 void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
 /* The text and the result of a call that comm_interrupted() ends, and what the
  * program is told to do next. */
@@ -393,9 +403,10 @@ int comm_prefetch(pcclComm_t *c, const pcclSharedState_t *state,
 /* --- comm_master.c; all locked --- */
 enum { COMM_WHY_SIZE = 256 };
 /* A new connection, made before `end`, when calls are to stop waiting, or -1:
- * `why` says the reason. The lock may be held or not. */
+ * `why` says the reason, and *refused, which may be NULL, whether somebody is
+ * there who is not of this run. The lock may be held or not. */
 int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
-              char why[COMM_WHY_SIZE]);
+              char why[COMM_WHY_SIZE], bool *refused);
 struct wire_addr comm_master_address(const pcclComm_t *c);
 /* Waits so long; false: calls are to stop waiting. */
 bool comm_pause(pcclComm_t *c, pccl_ns time);

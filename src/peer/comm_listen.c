@@ -2,6 +2,7 @@
  * reached (rules N1, N3). */
 #include "comm.h"
 
+#include "../base/address.h"
 #include "../base/io_addr.h"
 #include "../base/port_range.h"
 
@@ -109,15 +110,14 @@ static struct wire_addr choose(const pcclComm_t *c, const struct io_addr *found,
 
 static bool read_announced(pcclComm_t *c, const char *text)
 {
-    char host[IO_ADDR_HOST_SIZE];
+    struct address at;
     struct io_addr found[ANNOUNCED_MAX];
     const char *error = "HOST or HOST:PORT is wanted";
-    uint16_t port = 0;
     uint32_t count = 0;
-    if (io_addr_split(text, host, &port) && host[0] != '\0')
-        count = io_addr_resolve(host, port, found, ANNOUNCED_MAX, &error);
+    if (address_parse(text, 0, &at) && at.host[0] != '\0')
+        count = io_addr_resolve(at.host, at.port, found, ANNOUNCED_MAX, &error);
     c->ways.announced = choose(c, found, count);
-    c->ways.announced_port = port;
+    c->ways.announced_port = at.port;
     if (c->ways.announced.family != 0) return true;
     if (count > 0) error = "that is no address of one host";
     comm_set_error(c, "PCCL_ANNOUNCE=%s: %s", text, error);

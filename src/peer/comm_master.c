@@ -156,6 +156,7 @@ static bool read_some(pcclComm_t *c)
         read_frames(c);
     } else {
         bool secure = m->secure && secure_state(m->secure) == SECURE_BROKEN;
+        m->foreign = secure && secure_fault(m->secure) != SECURE_CUT;
         comm_master_lose(c, secure ? secure_fault_text(secure_fault(m->secure))
                                    : "the master closed the connection");
     }
@@ -224,7 +225,7 @@ struct wire_addr comm_master_address(const pcclComm_t *c)
 }
 
 int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
-              char why[COMM_WHY_SIZE])
+              char why[COMM_WHY_SIZE], bool *refused)
 {
     struct io_addr to;
     int fd = -1, error = 0;
@@ -240,6 +241,7 @@ int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
     why[0] = '\0';
     if (error == 0 && !comm_admits(c, fd, true, why, COMM_WHY_SIZE))
         error = ECONNREFUSED;
+    if (refused) *refused = why[0] != '\0';
     if (error != 0) {
         if (why[0] != '\0')
             LOG(LOG_WARN, "refused what answers: %s", why);
@@ -258,7 +260,9 @@ bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until)
     struct comm_master *m = &c->master;
     struct wire_addr addr = comm_master_address(c);
     char text[IO_ADDR_TEXT_SIZE], why[COMM_WHY_SIZE];
-    int fd = comm_dial(c, &addr, end < until ? end : until, why);
+    bool refused;
+    int fd = comm_dial(c, &addr, end < until ? end : until, why, &refused);
+    c->absent = fd < 0 && !refused;
     if (fd < 0) {
         comm_set_error(c, "cannot reach the master at %s: %s",
                        io_addr_print(&addr, text), why);
@@ -279,7 +283,7 @@ bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until)
     m->dial_fd = -1;
     m->watched = event.events;
     m->last_recv = m->judged_at = comm_now();
-    m->missed = false;
+    m->missed = m->foreign = false;
     return true;
 }
 

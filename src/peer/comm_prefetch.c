@@ -127,7 +127,7 @@ static bool ask_master(struct fetch *f)
     struct wire_msg msg;
     char why[COMM_WHY_SIZE];
     ask.offer.group = f->c->params.peer_group;
-    int fd = comm_dial(f->c, &addr, end, why);
+    int fd = comm_dial(f->c, &addr, end, why, NULL);
     if (fd < 0) return false;
     struct secure *s = NULL;
     bool ok = comm_secure_master(f->c, &s) && greet(f, fd, s, end) &&
@@ -156,9 +156,9 @@ static int dial_server(struct fetch *f, pccl_ns end)
     const struct wire_addr *other = wire_dial_addr(server, 1);
     pccl_ns now = comm_now();
     char why[COMM_WHY_SIZE];
-    if (first == other) return comm_dial(f->c, first, end, why);
-    int fd = comm_dial(f->c, first, now + (end - now) / 2, why);
-    return fd >= 0 ? fd : comm_dial(f->c, other, end, why);
+    if (first == other) return comm_dial(f->c, first, end, why, NULL);
+    int fd = comm_dial(f->c, first, now + (end - now) / 2, why, NULL);
+    return fd >= 0 ? fd : comm_dial(f->c, other, end, why, NULL);
 }
 
 static void dial(struct fetch *f)

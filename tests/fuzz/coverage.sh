@@ -40,7 +40,7 @@ master/round_view.c master/watch/silence.c master/state/state_vote.c master/succ
 master/watch/told.c master/watch/master_status.c master/watch/run_status.c
 master/watch/run_status_json.c master/watch/run_metrics.c master/watch/stall.c
 master/watch/stall_ask.c master/watch/stall_text.c master/watch/wait_graph.c master/server/http_gate.c
-launch/address.c launch/agent.c launch/agent_link.c launch/allocation.c
+base/address.c launch/agent.c launch/agent_link.c launch/allocation.c
 launch/control.c
 launch/elf_needed.c launch/hosts.c
 master/server/master_client.c
@@ -82,7 +82,7 @@ base/file_pattern.c peer/timeline.c peer/timeline_text.c
 base/host.c base/descriptors.c launch/bind.c launch/reach.c launch/host_room.c
 launch/descriptor.c launch/hook.c launch/surroundings.c launch/coordinators.c
 launch/web.c
-launch/state_file.c peer/api_env.c
+launch/state_file.c peer/api_env.c peer/comm_join.c
 master/server/master_facts.c master/server/master_watch.c base/io_addr.c
 mpi/agree.c mpi/coll_pending.c mpi/coll_steps.c mpi/comm_split.c mpi/elastic.c
 mpi/elastic_partial.c mpi/graph.c mpi/inter.c mpi/match.c mpi/message_table.c

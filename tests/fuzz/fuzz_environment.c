@@ -2,12 +2,13 @@
  * this project, and what other launchers say of a process. */
 #include "../../src/base/io_addr.h"
 
-/* The outside of api_env.c. */
+/* The outside of api_env.c and comm_join.c. */
 static uint32_t fuzz_resolve(const char *host, uint16_t port,
                              struct io_addr *out, uint32_t max,
                              const char **error);
 #define io_addr_resolve fuzz_resolve
 #include "../../src/peer/api_env.c"
+#include "../../src/peer/comm_join.c"
 #include "fuzz.h"
 
 #include "../../src/base/env.h"
@@ -73,7 +74,7 @@ static uint32_t fuzz_resolve(const char *host, uint16_t port,
     struct sockaddr_in in4 = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct sockaddr_in6 in6 = {.sin6_family = AF_INET6,
                                .sin6_port = htons(port)};
-    assert(*host && strlen(host) < IO_ADDR_HOST_SIZE && max > 0);
+    assert(*host && strlen(host) < HOST_SIZE && max > 0);
     *error = "it has no address";
     uint32_t count = bits % 16u < max ? bits % 16u : max;
     for (uint32_t i = 0; i < count; i++) {
@@ -90,7 +91,6 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
     assert(params);
     if (!out) return pcclInvalidArgument;
     memset(&comm, 0, sizeof comm);
-    comm.patience = fuzz_u8(input) * PCCL_S;
     *out = &comm;
     return pcclSuccess;
 }
@@ -108,11 +108,14 @@ pcclResult_t api_leave(pcclComm_t *c, pcclResult_t result)
     return result;
 }
 
-int comm_open(pcclComm_t *c)
+int comm_join(pcclComm_t *c)
 {
     assert(c->params.master_address.inet.protocol == inetIPv4 ||
            c->params.master_address.inet.protocol == inetIPv6);
-    return fuzz_u8(input) < 200 ? pcclMasterConnectionFailed : pcclSuccess;
+    uint8_t bits = fuzz_u8(input);
+    c->absent = bits & 1;
+    c->deserted = (bits & 3) == 3;
+    return bits < 200 ? pcclMasterConnectionFailed : pcclSuccess;
 }
 
 bool comm_pause(pcclComm_t *c, pccl_ns time)
@@ -120,6 +123,38 @@ bool comm_pause(pcclComm_t *c, pccl_ns time)
     assert(c == &comm && time > 0 && time <= 2 * PCCL_S);
     now += time;
     return fuzz_u8(input) < 250;
+}
+
+pccl_ns comm_limit(const pcclComm_t *c)
+{
+    assert(c == &comm);
+    return PCCL_NEVER;
+}
+
+void comm_spare_wait(pcclComm_t *c, pccl_ns until)
+{
+    assert(c == &comm && until == PCCL_NEVER);
+}
+
+atomic_bool comm_tell_state;
+
+void comm_tell_open(struct pcclComm_t *c)
+{
+    assert(c == &comm);
+}
+
+void comm_tell_call(struct pcclComm_t *c, const char *name, uint64_t bytes,
+                    uint64_t tag)
+{
+    (void)c;
+    (void)name;
+    (void)bytes;
+    (void)tag;
+}
+
+void comm_tell_return(struct pcclComm_t *c)
+{
+    (void)c;
 }
 
 pccl_ns comm_now(void)

@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #include "../../src/base/env.h"
-#include "../../src/launch/address.h"
+#include "../../src/base/address.h"
 #include "../../src/launch/agent_link.h"
 #include "../../src/launch/allocation.h"
 #include "../../src/launch/hosts.h"

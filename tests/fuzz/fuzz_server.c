@@ -5,6 +5,7 @@
  * its group or aborts the run, and in the end nothing is left. */
 #include "server_client.h"
 
+#include "../../src/base/address.h"
 #include "../../src/base/io_addr.h"
 #include "../../src/master/succession/journal_form.h"
 
@@ -341,16 +342,16 @@ static void operate(const struct tape_record *r)
 /* Only numeric ones: a name would be asked of others. */
 static void read_address(const char *text)
 {
-    char host[IO_ADDR_HOST_SIZE];
+    struct address a;
     struct io_addr addr;
     struct wire_addr wire;
-    uint16_t port = 1;
     const char *why;
-    if (!io_addr_split(text, host, &port)) return;
-    assert(strlen(host) < sizeof host);
-    if (host[0] == '\0' || !io_addr_numeric(host, port, false, &addr)) return;
-    assert(io_addr_port(&addr) == port);
-    (void)master_server_resolve(host, port, &wire, &why);
+    if (!address_parse(text, 1, &a)) return;
+    assert(strlen(a.host) < sizeof a.host);
+    if (a.host[0] == '\0' || !io_addr_numeric(a.host, a.port, false, &addr))
+        return;
+    assert(io_addr_port(&addr) == a.port);
+    (void)master_server_resolve(a.host, a.port, &wire, &why);
 }
 
 static void take_address(struct client *c, const struct tape_record *r)

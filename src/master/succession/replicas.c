@@ -237,7 +237,7 @@ static void stand_down(struct master *m, const char *why)
     for (uint32_t i = 0; i < m->link_end; i++) {
         enum master_peer_state state = m->peers[i].state;
         if (state == PEER_MEMBER || state == PEER_REGISTERED)
-            master_drop(m, i, why);
+            master_evict(m, i, why, WIRE_EVICT_ELSEWHERE);
     }
     m->replicas.over = true;
 }

@@ -142,7 +142,8 @@ bool replicas_take(struct master *m, uint32_t link, const struct wire_msg *msg)
     switch (msg->type) {
     case WIRE_HELLO:
         if (waits && k->standby) {
-            master_drop(m, link, "stands by for another coordinator");
+            master_evict(m, link, "stands by for another coordinator",
+                         WIRE_EVICT_ELSEWHERE);
             return true;
         }
         return waits && hold(m, link, msg);

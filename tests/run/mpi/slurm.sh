@@ -11,6 +11,19 @@ unset PCCL_MASTER
 
 export SLURM_JOB_ID=$$ SLURM_STEP_ID=1 SLURM_STEP_NUM_TASKS=3
 export SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST='node[07-09]'
+# On several hosts, without a key: each ends at once, with one sentence.
+for rank in 1 0; do
+    unset PCCL_TOKEN_FILE PCCL_INSECURE
+    status=0
+    SLURM_STEP_NUM_NODES=2 SLURM_PROCID=$rank timeout 300 "$join" 3 \
+        >"$work/refused" 2>&1 || status=$?
+    if [ $status = 0 ] || [ $status = 124 ] ||
+        [ "$(grep -c 'this run has no key' "$work/refused")" != 1 ]; then
+        cat "$work/refused"
+        exit 1
+    fi
+done
+
 status=0
 for rank in 2 1 0; do
     SLURM_PROCID=$rank timeout 300 "$join" 3 >"$work/$rank" 2>&1 &

@@ -1,4 +1,5 @@
 /* test_io_addr.c - tests of address conversion: text <-> sockaddr <-> wire. */
+#include "../../../src/base/address.h"
 #include "../../../src/base/io_addr.h"
 #include "../../../src/base/port_range.h"
 
@@ -40,19 +41,40 @@ static void test_split(void **state)
         {"a b:80", "", 7, false},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        char host[IO_ADDR_HOST_SIZE];
-        uint16_t port = 7;
-        bool ok = io_addr_split(cases[i].text, host, &port);
+        struct address a;
+        bool ok = address_parse(cases[i].text, 7, &a);
         if (ok != cases[i].ok) fail_msg("%s", cases[i].text);
         if (!ok) continue;
-        assert_string_equal(host, cases[i].host);
-        assert_int_equal(port, cases[i].port);
+        assert_string_equal(a.host, cases[i].host);
+        assert_int_equal(a.port, cases[i].port);
     }
-    char host[IO_ADDR_HOST_SIZE], large[2 * IO_ADDR_HOST_SIZE];
-    uint16_t port;
+    struct address a;
+    char large[2 * HOST_SIZE];
     memset(large, 'a', sizeof large);
     large[sizeof large - 1] = '\0';
-    assert_false(io_addr_split(large, host, &port));
+    assert_false(address_parse(large, 7, &a));
+}
+
+static void test_list(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", ",a", "a,,b", "a,", "a:1,b c:2"};
+    const char *at = "node1,[::1]:5,:9";
+    struct address a;
+    assert_true(address_next(&at, 7, &a));
+    assert_string_equal(a.host, "node1");
+    assert_int_equal(a.port, 7);
+    assert_true(address_next(&at, 7, &a));
+    assert_string_equal(a.host, "::1");
+    assert_int_equal(a.port, 5);
+    assert_true(address_next(&at, 7, &a));
+    assert_string_equal(a.host, "");
+    assert_null(at);
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        bool good = true;
+        for (at = bad[i]; at && good;) good = address_next(&at, 7, &a);
+        if (good) fail_msg("%s", bad[i]);
+    }
 }
 
 static void check_round_trip(const char *host, uint8_t family, const char *text)
@@ -170,9 +192,9 @@ static void test_port_ranges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_split),      cmocka_unit_test(test_port_ranges),
-        cmocka_unit_test(test_wire),       cmocka_unit_test(test_resolve),
-        cmocka_unit_test(test_congestion),
+        cmocka_unit_test(test_split),       cmocka_unit_test(test_list),
+        cmocka_unit_test(test_port_ranges), cmocka_unit_test(test_wire),
+        cmocka_unit_test(test_resolve),     cmocka_unit_test(test_congestion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

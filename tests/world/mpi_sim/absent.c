@@ -21,6 +21,7 @@
     }
 
 NOTHING(comm_abandon, pcclComm_t *c)
+ABSENT(bool, comm_masters_set, true, pcclComm_t *c, const char *list)
 ABSENT(int, comm_synchronize, pcclInternalError, pcclComm_t *c,
        pcclSharedState_t *state, pcclSharedStateSyncStrategy_t strategy,
        pcclSharedStateSyncInfo_t *info)

@@ -47,6 +47,19 @@ bool address_parse(const char *text, uint16_t default_port,
            host_copy(address, text, (size_t)(colon - text));
 }
 
+bool address_next(const char **list, uint16_t default_port,
+                  struct address *address)
+{
+    char one[HOST_SIZE + 8];
+    size_t length = strcspn(*list, ",");
+    if (length >= sizeof one) return false;
+    memcpy(one, *list, length);
+    one[length] = '\0';
+    if (!address_parse(one, default_port, address)) return false;
+    *list = (*list)[length] == ',' ? *list + length + 1 : NULL;
+    return true;
+}
+
 bool address_is_host(const char *text)
 {
     struct address address;
