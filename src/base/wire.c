@@ -48,7 +48,7 @@ static const struct wire_shape {
     [WIRE_REFRESH] = {"REFRESH", 0, 64},
     [WIRE_FLUSHED] = {"FLUSHED", LIST_OPS | LIST_SETS,
                       LISTED_MAX + ARGUMENTS_SIZE},
-    [WIRE_REPLY] = {"TOLD", LIST_OPS | LIST_SETS, LISTED_MAX},
+    [WIRE_REPLY] = {"TOLD", LIST_OPS, OP_LIST_MAX + 64},
     [WIRE_READY] = {"READY", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_LEAVE] = {"LEAVE", 0, 64},
     [WIRE_ABORT] = {"ABORT", 0, 512},
@@ -69,7 +69,7 @@ static const struct wire_shape {
     [WIRE_VERDICT] = {"VERDICT", LIST_OPS, OP_LIST_MAX + 512},
     [WIRE_INSTALL] = {"INSTALL", LIST_IDS, 8 * PEERS_MAX + 128},
     [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 512},
-    [WIRE_BLOCKED] = {"BLOCKED", LIST_OPS, OP_LIST_MAX + 64},
+    [WIRE_BLOCKED] = {"BLOCKED", 0, 64},
     [WIRE_MEASURED] = {"MEASURED", LIST_EDGES, 25 * WIRE_EDGES_MAX + 64},
     [WIRE_PROBE] = {"PROBE", 0, 64},
     [WIRE_DIAL_REQUEST] = {"CALL", 0, 64},
@@ -404,6 +404,12 @@ static void averages_field(struct cursor *c, struct wire_msg *m)
     text_field(c, m->partial.text);
 }
 
+static void blocked_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_flag(c, &m->blocked.votes);
+    cursor_u32(c, &m->blocked.age_ms);
+}
+
 static void ready_field(struct cursor *c, struct wire_msg *m)
 {
     cursor_flag(c, &m->ready.late);
@@ -430,7 +436,7 @@ static void (*const fields[WIRE_TYPE_COUNT])(struct cursor *,
     [WIRE_RELAY] = relay_field,         [WIRE_RESUME] = wire_resume_field,
     [WIRE_RESUMED] = wire_resume_field, [WIRE_KEEP] = wire_keep_field,
     [WIRE_KEPT] = wire_keep_field,      [WIRE_KEEP_GET] = wire_keep_field,
-    [WIRE_CLAIM] = wire_keep_field,
+    [WIRE_CLAIM] = wire_keep_field,     [WIRE_BLOCKED] = blocked_field,
 };
 
 static void wire_fields(struct cursor *c, struct wire_msg *m)

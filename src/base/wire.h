@@ -66,9 +66,7 @@ enum wire_type {
     WIRE_SYNC,     /* pcclSynchronizeSharedState was called */
     WIRE_SYNCED,   /* a receiver of shared state is complete, or gave up */
     WIRE_MEASURED, /* measurements of links to this peer */
-    WIRE_BLOCKED,  /* operations in pairs: one under way here, one of its tag
-                      that therefore cannot be launched here (rule V6); state
-                      OP_RETURNED: any that ended with a loss after epoch seq */
+    WIRE_BLOCKED,  /* others run what cannot be launched here (rule V4) */
     /* both ways */
     WIRE_HEARTBEAT,
     WIRE_RESULT,
@@ -348,6 +346,10 @@ struct wire_msg {
             bool late; /* the sender could not run all the time (rule R4f) */
         } ready;
         struct {
+            bool votes; /* ... for a vote or a synchronization that waits */
+            uint32_t age_ms; /* ... for so long, for a running operation */
+        } blocked;
+        struct {
             uint32_t traits; /* of the sender (rule T4) */
             bool described;  /* the disputed operation is under way here: */
             struct wire_args args;
@@ -465,9 +467,8 @@ struct wire_msg {
     /* Lists; wire.c defines the lists of each type. Borrowed. */
     uint32_t op_count, id_count, member_count, order_count, edge_count;
     uint32_t site_count, wait_count, part_count, relay_count;
-    /* FLUSHED, REPLY with round 0: the scopes of the operations but the whole
-     * view, each once, as bit sets over the ranks of the view (rank 0: bit 0 of
-     * byte 0). */
+    /* FLUSHED: the scopes of the operations but the whole view, each once, as
+     * bit sets over the ranks of the view (rank 0: bit 0 of byte 0). */
     uint32_t set_count, set_size; /* bytes of each */
     const uint8_t *sets;
     const struct wire_op *ops;

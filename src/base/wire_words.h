@@ -45,9 +45,6 @@ enum op_state {
     OP_COMPLETE, /* result complete here, the call has not returned */
     OP_RETURNED, /* the call has returned success */
     OP_STATE_COUNT,
-    /* Of rule V6g; `seq` is the epoch of the verdict that ended it: */
-    OP_ENDED = OP_STATE_COUNT, /* here, and its tag was not used since */
-    OP_KEPT,                   /* elsewhere, and the verdict is kept here */
 };
 
 /* The master's decision about an operation. */
@@ -59,10 +56,7 @@ enum op_verdict {
                     */
     VERDICT_UNREACHABLE, /* two members cannot connect */
     VERDICT_FAILED,      /* a member requested its failure */
-    VERDICT_CROSSED,     /* members disagreed on its scope (rule V6) */
-    VERDICT_MISPLACED,   /* ... where some had a loss instead (rule V6f) */
-    VERDICT_SETTLED,     /* it had one; who kept that has the error of a circle
-                            instead (rule V6g; `seq` as in OP_ENDED) */
+    VERDICT_CROSSED,     /* members disagreed on its scope (rule V4) */
     VERDICT_COUNT,
 };
 

@@ -354,18 +354,19 @@ void session_master_gone(struct session *s, const char *reason)
         session_gone(s, reason);
 }
 
-/* Rule V6. Repeated as long as it lasts; where the program is only faster here
- * than elsewhere it does no harm. */
+/* Rule V4a. Repeated as long as it lasts; where the program is only faster
+ * elsewhere than here it does no harm. */
 static void report_blocked(struct session *s)
 {
-    struct wire_op pairs[WIRE_OPS_MAX];
-    struct wire_msg msg = {
-        .type = WIRE_BLOCKED, .epoch = s->view->epoch, .ops = pairs};
+    struct wire_msg msg = {.type = WIRE_BLOCKED, .epoch = s->view->epoch};
     if (s->state != SESSION_MEMBER) return;
-    msg.op_count = engine_blocked(s->engine, pairs);
-    if (!links_is_frozen(s->links))
-        msg.op_count = session_kept(s, pairs, msg.op_count, true);
-    if (msg.op_count > 0) session_send(s, &msg);
+    pccl_ns age;
+    bool votes = s->votes[VOTE_PENDING] == VOTE_WAITING ||
+                 session_votes_topology(s) || s->sync_waits;
+    msg.blocked.votes = engine_blocked(s->engine, s->now, &age) && votes;
+    age /= PCCL_MS;
+    msg.blocked.age_ms = age > UINT32_MAX ? UINT32_MAX : (uint32_t)age;
+    if (msg.blocked.votes || age > 0) session_send(s, &msg);
 }
 
 void session_tick(struct session *s, pccl_ns now)

@@ -61,12 +61,10 @@ struct session_waits {
 struct pending_abort {
     uint64_t scope, tag;
     uint32_t loss;    /* number of the next loss at that time (rule P1) */
-    uint32_t epoch;   /* of its INSTALL; 0: it is fresh */
     uint32_t dispute; /* number of the text about it; 0: none */
     uint8_t verdict;
     bool fresh;     /* of the round under way: its INSTALL has not come */
-    bool any_scope; /* it is for the next launch of the tag (rule V6e) */
-    bool settled;   /* INSTALL will drop it (rule V6g) */
+    bool any_scope; /* it is for the next launch of the tag (rule V4d) */
 };
 
 /* The events of a session, beside the requests to its driver. */
@@ -316,8 +314,7 @@ void session_on_verdict(struct session *s, const struct wire_msg *msg);
 /* Drops the verdicts CROSSED of this round on operations of the tag that were
  * not launched here. False: there are none. */
 bool session_drop_crossed(struct session *s, uint64_t tag);
-void session_begin_verdicts(struct session *s); /* INSTALL is to judge */
-void session_end_verdicts(struct session *s);   /* INSTALL has judged */
+void session_end_verdicts(struct session *s); /* INSTALL has judged */
 /* An update, an optimization or a synchronization has ended for this peer, or
  * all members have come to it. */
 void session_call_over(struct session *s);
@@ -330,18 +327,8 @@ void session_take_verdict(struct session *s, const struct op_request *r,
 /* The number of the text about an operation that INSTALL ends; 0: none. */
 uint32_t session_disputed(const struct session *s, uint64_t scope,
                           uint64_t tag);
-/* A member that has not launched the operation keeps it for the launch. */
-bool session_is_kept(enum op_verdict verdict);
 /* Rule F6b: the program has been notified of that loss. */
 void session_loss_told(struct session *s, uint32_t loss);
-/* Rule V6g. Drops the verdicts on operations of the tag in scopes, where a
- * launch of the whole view is over without a verdict. Adds to a list of `count`
- * operations, of WIRE_OPS_MAX places, the verdicts that are kept while their
- * tag is in use in another scope; in pairs: each behind the operation that
- * uses it. Returns the number of operations. */
-void session_forget_kept(struct session *s, uint64_t tag);
-uint32_t session_kept(const struct session *s, struct wire_op *ops,
-                      uint32_t count, bool pairs);
 /* A launch that waits for the INSTALL of a verdict has it then. */
 void session_queue_verdict(struct session *s, struct op *op);
 void session_keep_blockers(struct session *s, const struct wire_msg *msg);

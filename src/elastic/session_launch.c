@@ -21,8 +21,6 @@ static struct op *finished_op(struct session *s, const struct op_request *r,
     if (end->has_verdict) session_take_verdict(s, r, op);
     op_set_loss(op, loss);
     engine_finish(s->engine, op, end->result);
-    if (loss > 0) engine_lost(s->engine, r->tag, s->notified.losses[0].epoch);
-    if (!end->has_verdict && !r->members) session_forget_kept(s, r->tag);
     return op;
 }
 
@@ -69,13 +67,10 @@ int session_launch(struct session *s, const struct op_request *r,
     if (!r->members && view_epoch != 0 && view_epoch != s->notified.epoch)
         return pcclRankConnectionLost;
     struct launch_end end;
-    bool over = launch_is_over(s, r, &end);
-    if (over)
+    if (launch_is_over(s, r, &end))
         *out = finished_op(s, r, &end);
     else
         *out = engine_launch(s->engine, r, links_is_frozen(s->links));
-    if (*out && !over) engine_used(s->engine, r->tag);
-    if (*out) op_set_told(*out, s->notified.epoch);
     if (*out && op_phase(*out) == PHASE_QUEUED) session_queue_verdict(s, *out);
     return *out ? pcclSuccess : pcclInternalError;
 }
@@ -89,9 +84,7 @@ bool session_fast(struct session *s, const struct op_request *r,
     /* A closed epoch, a pending loss and a kept verdict need no look: no
      * operation has left a copy, or taken a number, then (D9a, D9d). */
     if (view_epoch != 0 && view_epoch != s->notified.epoch) return false;
-    if (!fast_start(s->engine, r)) return false;
-    engine_used(s->engine, r->tag);
-    return true;
+    return fast_start(s->engine, r);
 }
 
 struct op *session_convert(struct session *s)

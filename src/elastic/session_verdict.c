@@ -13,7 +13,6 @@ int session_forced(enum op_verdict verdict)
     switch (verdict) {
     case VERDICT_INVALID:
     case VERDICT_CROSSED:
-    case VERDICT_MISPLACED:
         return pcclInvalidArgument;
     case VERDICT_USAGE:
         return pcclInvalidUsage;
@@ -24,17 +23,10 @@ int session_forced(enum op_verdict verdict)
     case VERDICT_COMMIT: /* of a result that no donor has delivered: F8 */
         return pcclInternalError;
     case VERDICT_ABORT:
-    case VERDICT_SETTLED:
     case VERDICT_COUNT:
         break;
     }
     return pcclSuccess;
-}
-
-bool session_is_kept(enum op_verdict verdict)
-{
-    return verdict == VERDICT_INVALID || verdict == VERDICT_USAGE ||
-           verdict == VERDICT_UNREACHABLE || verdict == VERDICT_FAILED;
 }
 
 /* The oldest pending verdict for the tag in the scope, of those that are in
@@ -78,31 +70,12 @@ bool session_meets_verdict(const struct session *s, const struct op_request *r,
     return true;
 }
 
-static struct wire_op name_of(const struct pending_abort *a)
-{
-    return (struct wire_op){
-        .scope = a->scope, .tag = a->tag, .seq = a->epoch, .state = OP_KEPT};
-}
-
 void session_take_verdict(struct session *s, const struct op_request *r,
                           struct op *op)
 {
     uint32_t i = find_for(s, r);
-    const struct pending_abort *a = &s->pending_aborts[i];
-    const struct wire_op name = name_of(a);
-    op_set_dispute(op, a->dispute);
-    if (!a->any_scope) engine_ended(s->engine, a->scope, a->tag, a->epoch);
-    if (a->settled) engine_settle(s->engine, &name);
+    op_set_dispute(op, s->pending_aborts[i].dispute);
     drop_pending_abort(s, i);
-}
-
-void session_forget_kept(struct session *s, uint64_t tag)
-{
-    for (uint32_t i = s->pending_abort_count; i-- > 0;) {
-        const struct pending_abort *a = &s->pending_aborts[i];
-        if (a->tag == tag && a->scope != 0 && !a->fresh && !a->any_scope)
-            drop_pending_abort(s, i);
-    }
 }
 
 void session_loss_told(struct session *s, uint32_t loss)
@@ -112,22 +85,6 @@ void session_loss_told(struct session *s, uint32_t loss)
         if (a->scope == 0 && a->loss <= loss && !a->fresh && !a->any_scope)
             drop_pending_abort(s, i);
     }
-}
-
-uint32_t session_kept(const struct session *s, struct wire_op *ops,
-                      uint32_t count, bool pairs)
-{
-    uint32_t each = pairs ? 2 : 1;
-    for (uint32_t i = 0; i < s->pending_abort_count; i++) {
-        const struct pending_abort *a = &s->pending_aborts[i];
-        const struct op *op = engine_find(s->engine, a->tag);
-        bool runs = op && op_is_active(op) && op_name(op).scope != a->scope;
-        if (a->fresh || a->any_scope || !runs) continue;
-        if (count + each > WIRE_OPS_MAX) break;
-        if (pairs) ops[count++] = op_name(op);
-        ops[count++] = name_of(a);
-    }
-    return count;
 }
 
 /* Rule F6. Of CROSSED: session_drop_crossed(), at INSTALL. */
@@ -173,10 +130,9 @@ static void add_pending_abort(struct session *s, const struct wire_op *v)
 static void keep_verdict(struct session *s, const struct wire_op *v)
 {
     struct op *op = engine_find(s->engine, v->tag);
-    bool kept = session_is_kept((enum op_verdict)v->state);
-    if (!kept && v->state != VERDICT_CROSSED) return; /* MISPLACED: rule V6f */
-    bool queued = kept && op && op_phase(op) == PHASE_QUEUED &&
-                  op_name(op).scope == v->scope;
+    if (v->state == VERDICT_COMMIT || v->state == VERDICT_ABORT) return;
+    bool queued = v->state != VERDICT_CROSSED && op &&
+                  op_phase(op) == PHASE_QUEUED && op_name(op).scope == v->scope;
     s->refuses |= v->state == VERDICT_USAGE;
     if (queued)
         op_set_verdict(op, (enum op_verdict)v->state);
@@ -196,7 +152,7 @@ static void keep_text(struct session *s, const struct wire_msg *msg)
 
 uint32_t session_disputed(const struct session *s, uint64_t scope, uint64_t tag)
 {
-    /* The text about scopes is about all of them (V6). */
+    /* The text about scopes is about all of them (V4). */
     bool same =
         s->disputed.scope == scope || s->disputed.state == VERDICT_CROSSED;
     return same && s->disputed.tag == tag ? s->dispute : 0;
@@ -206,17 +162,6 @@ const char *session_dispute(const struct session *s, uint32_t number)
 {
     bool kept = number > 0 && s->disputes - number < DISPUTES_KEPT;
     return kept ? s->dispute_texts[number % DISPUTES_KEPT] : NULL;
-}
-
-/* Rule V6g. */
-static void settle(struct session *s, const struct wire_op *v)
-{
-    engine_settle(s->engine, v);
-    for (uint32_t i = 0; i < s->pending_abort_count; i++) {
-        struct pending_abort *a = &s->pending_aborts[i];
-        const struct wire_op name = name_of(a);
-        a->settled |= !a->fresh && !a->any_scope && wire_same_op(&name, v);
-    }
 }
 
 /* The INSTALL of the same round follows. */
@@ -233,10 +178,6 @@ void session_on_verdict(struct session *s, const struct wire_msg *msg)
         const struct wire_op *v = &msg->ops[i];
         struct op *op = engine_find(s->engine, v->tag);
         struct wire_op name = {0};
-        if (v->state == VERDICT_SETTLED) {
-            settle(s, v);
-            continue;
-        }
         if (op && op_is_active(op)) name = op_name(op);
         if (op && op_is_active(op) && wire_same_op(&name, v))
             op_set_verdict(op, (enum op_verdict)v->state);
@@ -261,7 +202,6 @@ bool session_drop_crossed(struct session *s, uint64_t tag)
 void session_call_over(struct session *s)
 {
     s->pending_abort_count = 0;
-    engine_forget_ended(s->engine);
 }
 
 /* Rule F6. */
@@ -277,16 +217,7 @@ static void refuse_call(struct session *s)
     session_sync_refuse(s);
 }
 
-/* Rule V6g: who has had its error of a circle, and who has one of it. */
-void session_begin_verdicts(struct session *s)
-{
-    uint64_t tag;
-    while (engine_settled(s->engine, &tag)) (void)session_drop_crossed(s, tag);
-    for (uint32_t i = s->pending_abort_count; i-- > 0;)
-        if (s->pending_aborts[i].settled) drop_pending_abort(s, i);
-}
-
-/* Rules V6e, F6. */
+/* Rules V4d, F6. */
 void session_end_verdicts(struct session *s)
 {
     if (s->refuses) refuse_call(s);
@@ -294,7 +225,6 @@ void session_end_verdicts(struct session *s)
         struct pending_abort *a = &s->pending_aborts[i];
         if (!a->fresh) continue;
         a->fresh = false;
-        a->epoch = s->view->epoch;
         a->dispute = session_disputed(s, a->scope, a->tag);
         if (a->verdict != VERDICT_CROSSED) continue;
         a->any_scope = true;

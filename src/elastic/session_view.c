@@ -19,10 +19,6 @@ static void send_list(struct session *s, struct wire_msg *msg)
         session_gone(s, "out of memory for the list of operations");
         return;
     }
-    if (msg->type == WIRE_FLUSHED) {
-        engine_list_ended(s->engine, msg, ops);
-        msg->op_count = session_kept(s, ops, msg->op_count, false);
-    }
     session_send(s, msg);
     engine_listed(s->engine, msg);
 }
@@ -66,10 +62,6 @@ void session_on_query(struct session *s, const struct wire_msg *msg)
                              .round = msg->round,
                              .epoch = s->view->epoch,
                              .ops = ops};
-    if (msg->op_count == 0) {
-        send_list(s, &reply);
-        return;
-    }
     reply.op_count = msg->op_count;
     for (uint32_t i = 0; i < msg->op_count; i++) {
         ops[i] = msg->ops[i];
@@ -305,7 +297,7 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
         return false;
     }
     if (!queued) engine_restore(e, op);
-    /* Rule V6e: one error of the tag. */
+    /* Rule V4d: one error of the tag. */
     bool crossed = verdict == VERDICT_CROSSED || queued;
     if (crossed && session_drop_crossed(s, op_name(op).tag))
         verdict = VERDICT_CROSSED;
@@ -313,8 +305,6 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
     if (result != pcclSuccess) {
         op_set_dispute(op,
                        session_disputed(s, op_name(op).scope, op_name(op).tag));
-        if (session_is_kept(verdict))
-            engine_ended(e, op_name(op).scope, op_name(op).tag, s->view->epoch);
         engine_finish(e, op, result);
         return false;
     }
@@ -328,7 +318,6 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
     bool resized = whole && s->view->size != s->next->size;
     if (!lost && !resized && ring) return true;
     op_set_loss(op, whole && lost ? loss : 0);
-    if (whole && lost) engine_lost(e, op_name(op).tag, s->view->epoch);
     engine_finish(e, op,
                   lost ? pcclRankConnectionLost : pcclRankConnectionFailed);
     return false;
@@ -406,7 +395,6 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
         loss = s->notified.loss_first + s->notified.loss_count - 1;
     }
     bool again[OPS_MAX] = {false};
-    session_begin_verdicts(s);
     for (uint32_t i = 0; i < engine_op_end(s->engine); i++) {
         struct op *op = engine_op(s->engine, i);
         if (op && !op_is_done(op)) again[i] = judge(s, op, loss);

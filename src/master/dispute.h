@@ -44,7 +44,7 @@ void dispute_end(struct master_group *g);
 
 /* dispute_text.c: texts of WIRE_TEXT_MAX bytes at most; empty: too little is
  * known. The first argument that differs; and, of operations that wait for each
- * other, their members (V6). */
+ * other, their members (V4d). */
 void dispute_text(struct master *m, uint32_t group, char *text);
 /* About the strategy of a member that the group does not follow (S2a). */
 void dispute_text_strategy(uint32_t rank, uint8_t strategy,

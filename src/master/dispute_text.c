@@ -417,7 +417,7 @@ void dispute_text_crossed(struct master *m, uint32_t group, uint64_t tag,
     add(&out, "collective (tag ");
     add_number(&out, tag);
     add(&out, "): members disagree on the scope");
-    for (uint32_t i = 0; i < t->op_count; i++) {
+    for (uint32_t i = 0; i < t->op_count && out.size < WIRE_TEXT_MAX; i++) {
         const struct master_op *op = &t->ops[i];
         uint32_t count = 0;
         if (op->commit || op->forced != VERDICT_CROSSED || op->op.tag != tag)

@@ -82,7 +82,6 @@ bool master_init(struct master *m, const struct master_config *config)
 static void group_clear(struct master_group *g)
 {
     round_ops_clear(g);
-    blocked_clear(g);
     dispute_end(g);
     coverage_clear(g);
 }
@@ -420,7 +419,7 @@ void master_received(struct master *m, uint32_t link,
         optimize_measured(m, link, msg);
         return;
     case WIRE_BLOCKED:
-        blocked_reported(m, link, msg);
+        deadlock_reported(m, link, msg);
         return;
     case WIRE_DIAL_REQUEST:
         forward_dial_request(m, link, msg);
@@ -463,10 +462,8 @@ static void on_tick(struct master *m)
     limits_tick(m);
     stall_tick(m);
     samples_tick(m);
-    for (uint32_t i = 0; i < m->group_count; i++) {
-        deadlock_probe(m, m->group_list[i]);
+    for (uint32_t i = 0; i < m->group_count; i++)
         optimize_tick(m, m->group_list[i]);
-    }
 }
 
 pccl_ns master_next_tick(const struct master *m)

@@ -131,11 +131,11 @@ struct master_peer {
     bool spoke;       /* it has said what it waits for, since it resumed */
     uint32_t call;    /* number of its last vote or synchronization (V1) */
     uint32_t refused; /* the INSTALL of this epoch has ended such a call (F6) */
-    uint32_t questions; /* of a deadlock probe, not answered yet (rule V4) */
-    uint32_t asked;     /* operation whose state it owes next (F4) */
-    uint32_t group;     /* index */
-    uint32_t rank;      /* in the current view; MEMBER and DEAD */
-    uint32_t place;     /* in the current ring, or MASTER_NO_PLACE */
+    uint32_t blocked; /* in this epoch, it reported so (rule V4b) */
+    uint32_t asked;   /* operation whose state it owes next (F4) */
+    uint32_t group;   /* index */
+    uint32_t rank;    /* in the current view; MEMBER and DEAD */
+    uint32_t place;   /* in the current ring, or MASTER_NO_PLACE */
     uint32_t proposed_place;
     uint32_t lacks; /* survey: bit k, no link to the 2^k-th after it */
     struct master_place searched, improved; /* index in the search's world */
@@ -172,17 +172,10 @@ enum group_phase {
     GROUP_PHASE_COUNT,
 };
 
-/* A complaint: the verdict that it asks for, and the ranks it is true of. */
+/* A complaint: the verdict that it asks for, and the rank that made it. */
 struct master_forced {
     struct wire_op op; /* state: op_verdict */
-    uint32_t rank, other;
-};
-
-/* A member runs an operation and cannot launch another one of its tag. */
-struct master_wait {
-    struct wire_op runs, lacks;
     uint32_t rank;
-    uint32_t from; /* while a circle is searched */
 };
 
 struct master_group {
@@ -206,9 +199,10 @@ struct master_group {
     uint32_t epoch;  /* of the current view; 0 before the first */
     uint32_t round, measured; /* the last one; that in which these were: */
     uint32_t world, groups, largest; /* peers, groups, largest, of the run */
-    uint32_t traits;   /* of the members that flushed in it (rule T4) */
-    pccl_ns broken_at; /* time of the round's cause, for reports */
-    pccl_ns probed_at;
+    uint32_t traits;      /* of the members that flushed in it (rule T4) */
+    pccl_ns broken_at;    /* time of the round's cause, for reports */
+    pccl_ns suspected_at; /* that members wait for each other (rule V4b) */
+    uint32_t blocked;     /* members whose `blocked` is of this epoch */
     /* Optimization; all zero in a new group. */
     bool sweeping; /* between the vote and its round: probes may follow */
     bool searched; /* in this round; not again before the next one */
@@ -229,8 +223,7 @@ struct master_group {
     uint32_t sync_text_rank; /* rank whose text is reported, if any */
     char sync_text[WIRE_TEXT_MAX + 1];
     struct master_hints hints;
-    uint32_t forced_count, edge_count, wait_count;
-    struct master_wait *waits; /* of the epoch (blocked.c) */
+    uint32_t forced_count, edge_count;
     struct master_table table; /* empty but in a round */
     struct master_forced forced[MASTER_FORCED_MAX];
     struct master_dispute dispute;
@@ -465,8 +458,7 @@ uint32_t round_dead_ids(struct master *m, uint32_t group, bool leavers);
 /* round_ops.c: what is known of the operations. Where a function returns text,
  * the member has broken the protocol: the reason to drop it, or NULL. */
 void round_ops_clear(struct master_group *g);
-void round_ops_begin(struct master *m, uint32_t group); /* FLUSH, or V4a */
-bool round_ops_is_new(struct master_group *g, const struct wire_op *name);
+void round_ops_begin(struct master *m, uint32_t group); /* FLUSH */
 const char *round_ops_list(struct master *m, uint32_t link,
                            const struct wire_msg *msg); /* FLUSHED */
 /* All lists are there: true if an operation is in doubt. */
@@ -480,21 +472,18 @@ void round_ops_result(struct master *m, uint32_t link,
 bool round_ops_relayed(const struct master_group *g); /* all results due */
 bool round_ops_owes(const struct master_group *g, uint32_t link); /* RESULT */
 void round_ops_send_verdicts(struct master *m, uint32_t group);
-/* Once the lists and answers are there, and once INSTALL is sent: members that
- * wait in a vote (V4a). */
+/* Once the lists and answers are there; and once INSTALL is sent: it refuses
+ * members that wait in a vote (F6a). */
 void round_ops_judge(struct master *m, uint32_t group);
 void round_ops_refuse(struct master *m, uint32_t group);
 bool round_ops_has_rank(const struct master_table *t, uint32_t scope,
                         uint32_t rank);
-/* crossed.c: the verdict of the operations that wait for each other (V6b,
- * V6g). */
-void crossed_judge(struct master_table *t);
 /* The set number k of a message: its members as bits over the ranks, and the
  * number that they give. False: it cannot be a scope of the sender. */
 bool round_read_set(struct master *m, uint32_t link, const struct wire_msg *msg,
                     uint32_t k, struct master_set *set);
-/* A verdict when the epoch is closed, if both ranks are in the scope. */
-void round_force(struct master_group *g, uint32_t rank, uint32_t other,
+/* A verdict when the epoch is closed, if the rank is in the scope. */
+void round_force(struct master_group *g, uint32_t rank,
                  const struct wire_op *name, enum op_verdict verdict);
 
 /* The messages that put the round's view in force. */
@@ -526,15 +515,11 @@ bool silence_is_excused(const struct master *m, uint32_t link);
 
 void stall_tick(struct master *m); /* notes waits that are old (rule W5) */
 
-/* deadlock.c: members wait for each other in different calls (V4). */
-void deadlock_probe(struct master *m, uint32_t group);
-void deadlock_reply(struct master *m, uint32_t link,
-                    const struct wire_msg *msg);
-
-/* blocked.c: members that disagree on the scope of an operation (V6). */
-void blocked_reported(struct master *m, uint32_t link,
-                      const struct wire_msg *msg);
-void blocked_clear(struct master_group *g);
+/* deadlock.c: members that wait for each other (V4). A report; the verdicts on
+ * what a round has found. */
+void deadlock_reported(struct master *m, uint32_t link,
+                       const struct wire_msg *msg);
+void deadlock_judge(struct master *m, uint32_t group);
 
 /* memory.c: false: what is to follow has to wait (J1). A new master begins. */
 bool memory_keep(struct master *m);

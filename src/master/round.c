@@ -48,7 +48,7 @@ static void cannot_reach(struct master *m, const struct master_peer *p,
     if (!edges_failed(m, p->group, p->info.id, peer)) return;
     g->survey |= !known;
     if (!relays_can(m, p->group, p->info.id, peer))
-        round_force(g, p->rank, p->rank, name, VERDICT_UNREACHABLE);
+        round_force(g, p->rank, name, VERDICT_UNREACHABLE);
 }
 
 /* Rule R1. A broken link or a member's request closes the epoch. Reports about
@@ -68,11 +68,11 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
     }
     if (msg->type == WIRE_REFRESH) {
         if (msg->fault.cause == REFRESH_MISMATCH) {
-            round_force(g, p->rank, p->rank, &name, VERDICT_INVALID);
+            round_force(g, p->rank, &name, VERDICT_INVALID);
             dispute_begin(g, &name, p->info.id, msg->fault.peer);
         }
         if (msg->fault.cause == REFRESH_FAIL)
-            round_force(g, p->rank, p->rank, &name, VERDICT_FAILED);
+            round_force(g, p->rank, &name, VERDICT_FAILED);
         if (msg->fault.cause == REFRESH_UNREACHABLE)
             cannot_reach(m, p, msg->fault.peer, &name);
     }
@@ -107,11 +107,10 @@ static void begin(struct master *m, uint32_t group)
         p->answer = ANSWER_DUE;
         p->proposed = false;
         p->ready = false;
-        p->questions = 0;
         p->probe = 0;
     }
     round_ops_clear(g);
-    blocked_clear(g);
+    g->blocked = 0;
     if (!flush_needed(m, group)) {
         g->phase = GROUP_DONATING;
         return;
@@ -499,12 +498,14 @@ static bool advance(struct master *m, uint32_t group)
     case GROUP_FLUSHING:
         if (!all_answered(m, group, ANSWER_FLUSHED)) return false;
         g->phase = GROUP_DONATING;
-        if (round_ops_in_doubt(g)) {
-            g->phase = GROUP_ASKING;
-            round_ops_ask(m, group);
-            limits_begin(m, group);
+        if (!round_ops_in_doubt(g)) {
+            round_ops_judge(m, group);
+            return true;
         }
-        return true; /* nobody waits in a vote who has listed all of them */
+        g->phase = GROUP_ASKING;
+        round_ops_ask(m, group);
+        limits_begin(m, group);
+        return true;
     case GROUP_ASKING:
         if (!all_answered(m, group, ANSWER_TOLD)) return false;
         g->phase = GROUP_DONATING;
@@ -554,10 +555,6 @@ void round_settle(struct master *m)
 void round_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_group *g = group_of(m, link);
-    if (msg->round == 0) {
-        deadlock_reply(m, link, msg);
-        return;
-    }
     if (g->phase != GROUP_ASKING || msg->round != g->round) return;
     if (m->peers[link].answer != ANSWER_FLUSHED) return;
     const char *wrong = round_ops_reply(m, link, msg);

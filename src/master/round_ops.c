@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TEXTS_MAX = 64 }; /* about scopes, in one round: each looks at all */
+
 static const char lie[] = "sent a list of operations that cannot be";
 
 /* ----------------------------------------------------------------- tables */
@@ -26,7 +28,7 @@ void round_ops_clear(struct master_group *g)
     free(g->table.bits);
     free(g->table.heads);
     free(g->table.listings);
-    free(g->table.past);
+    free(g->table.scope_heads);
     g->table = (struct master_table){0};
 }
 
@@ -100,26 +102,51 @@ static struct master_op *add_op(struct master_table *t,
     return &t->ops[i];
 }
 
+static uint32_t *scope_head_of(const struct master_table *t, uint64_t number)
+{
+    return &t->scope_heads[scope_mix(number) & (2 * t->scope_room - 1)];
+}
+
+static void enter_scope(struct master_table *t, uint32_t i)
+{
+    uint32_t *head = scope_head_of(t, t->scopes[i].number);
+    t->scopes[i].same_head = *head;
+    *head = i + 1;
+}
+
+static bool make_room_for_scope(struct master_table *t)
+{
+    if (t->scope_count < t->scope_room) return true;
+    uint32_t room = t->scope_room > 0 ? 2 * t->scope_room : 16;
+    struct master_scope *scopes = realloc(t->scopes, room * sizeof *scopes);
+    if (scopes) t->scopes = scopes;
+    uint64_t *bits = realloc(t->bits, ((size_t)room * t->words + 1) * 8);
+    if (bits) t->bits = bits;
+    uint32_t *heads = calloc(2 * (size_t)room, sizeof *heads);
+    if (!scopes || !bits || !heads) {
+        free(heads);
+        return false;
+    }
+    free(t->scope_heads);
+    t->scope_heads = heads;
+    t->scope_room = room;
+    for (uint32_t i = 1; i < t->scope_count; i++) enter_scope(t, i);
+    return true;
+}
+
 /* A scope of these members, or of the whole view. MASTER_NO_OP: no memory. */
 static uint32_t add_scope(struct master_table *t, uint64_t number,
                           const uint64_t *bits, uint32_t survivors)
 {
-    if (t->scope_count == t->scope_room) {
-        uint32_t room = t->scope_room > 0 ? 2 * t->scope_room : 16;
-        struct master_scope *scopes = realloc(t->scopes, room * sizeof *scopes);
-        if (!scopes) return MASTER_NO_OP;
-        t->scopes = scopes;
-        uint64_t *all = realloc(t->bits, ((size_t)room * t->words + 1) * 8);
-        if (!all) return MASTER_NO_OP;
-        t->bits = all;
-        t->scope_room = room;
-    }
+    if (!make_room_for_scope(t)) return MASTER_NO_OP;
     uint32_t i = t->scope_count++;
     t->scopes[i] = (struct master_scope){.number = number,
                                          .survivors = survivors,
                                          .first = MASTER_NO_OP,
-                                         .last = MASTER_NO_OP};
+                                         .last = MASTER_NO_OP,
+                                         .lister = MASTER_NO_LINK};
     if (bits) memcpy(t->bits + (size_t)i * t->words, bits, t->words * 8);
+    if (i > 0) enter_scope(t, i);
     return i;
 }
 
@@ -168,23 +195,24 @@ bool round_read_set(struct master *m, uint32_t link, const struct wire_msg *msg,
 
 static uint32_t find_scope(struct master_table *t, const struct master_set *set)
 {
-    for (uint32_t i = 1; i < t->scope_count; i++) {
-        if (t->scopes[i].number == set->number &&
-            memcmp(t->bits + (size_t)i * t->words, set->bits, t->words * 8) ==
-                0)
-            return i;
-    }
+    uint32_t i = *scope_head_of(t, set->number);
+    while (i != 0 && (t->scopes[i - 1].number != set->number ||
+                      memcmp(t->bits + (size_t)(i - 1) * t->words, set->bits,
+                             t->words * 8) != 0))
+        i = t->scopes[i - 1].same_head;
+    if (i != 0) return i - 1;
     return add_scope(t, set->number, set->bits, set->live);
 }
 
-static uint32_t scope_of(const struct master_table *t, const uint32_t *scopes,
-                         uint32_t count, uint64_t number)
+/* Of those that this list names. */
+static uint32_t scope_of(const struct master_table *t, uint32_t link,
+                         uint64_t number)
 {
-    if (number == 0) return 0;
-    for (uint32_t k = 0; k < count; k++) {
-        if (t->scopes[scopes[k]].number == number) return scopes[k];
-    }
-    return MASTER_NO_OP;
+    uint32_t i = number == 0 ? 1 : *scope_head_of(t, number);
+    while (i > 1 && (t->scopes[i - 1].number != number ||
+                     t->scopes[i - 1].lister != link))
+        i = t->scopes[i - 1].same_head;
+    return i > 0 ? i - 1 : MASTER_NO_OP;
 }
 
 static bool make_room_for_listing(struct master_table *t)
@@ -196,21 +224,6 @@ static bool make_room_for_listing(struct master_table *t)
     t->listings = all;
     t->listing_room = room;
     return true;
-}
-
-/* Rule V6g. */
-static const char *list_past(struct master_table *t, uint32_t rank,
-                             const struct wire_op *w)
-{
-    if (t->past_count == t->past_room) {
-        uint32_t room = 2 * t->past_room + 16;
-        struct master_past *all = realloc(t->past, room * sizeof *all);
-        if (!all) return "the coordinator is out of memory";
-        t->past = all;
-        t->past_room = room;
-    }
-    t->past[t->past_count++] = (struct master_past){.op = *w, .rank = rank};
-    return NULL;
 }
 
 /* One operation of a member's list. NULL: it can be. */
@@ -237,23 +250,19 @@ const char *round_ops_list(struct master *m, uint32_t link,
 {
     struct master_group *g = &m->groups[m->peers[link].group];
     struct master_table *t = &g->table;
-    uint32_t scopes[OPS_MAX];
     const char *wrong = NULL;
     if (t->scope_count == 0) return "the coordinator is out of memory";
     for (uint32_t k = 0; k < msg->set_count; k++) {
         struct master_set set;
         if (!round_read_set(m, link, msg, k, &set)) return lie;
-        scopes[k] = find_scope(t, &set);
-        if (scopes[k] == MASTER_NO_OP)
-            return "the coordinator is out of memory";
+        uint32_t scope = find_scope(t, &set);
+        if (scope == MASTER_NO_OP) return "the coordinator is out of memory";
+        t->scopes[scope].lister = link;
     }
     for (uint32_t i = 0; i < msg->op_count && !wrong; i++) {
         const struct wire_op *w = &msg->ops[i];
-        uint32_t scope = scope_of(t, scopes, msg->set_count, w->scope);
-        uint32_t rank = m->peers[link].rank;
-        wrong = w->state == OP_ENDED || w->state == OP_KEPT
-                    ? list_past(t, rank, w)
-                    : list_op(t, link, rank, w, scope);
+        uint32_t scope = scope_of(t, link, w->scope);
+        wrong = list_op(t, link, m->peers[link].rank, w, scope);
     }
     return wrong;
 }
@@ -261,15 +270,6 @@ const char *round_ops_list(struct master *m, uint32_t link,
 /* Rule F4, first half: the decisions that follow from the lists alone. An
  * operation is in doubt if a survivor of its scope did not list it: the
  * survivor returned it, or never began it. */
-/* Rule V4a: true the first time since round_ops_begin(), and each time if there
- * is no memory. */
-bool round_ops_is_new(struct master_group *g, const struct wire_op *name)
-{
-    if (find_op(&g->table, name)) return false;
-    if (g->table.scope_count > 0) (void)add_op(&g->table, name, 0);
-    return true;
-}
-
 bool round_ops_in_doubt(struct master_group *g)
 {
     struct master_table *t = &g->table;
@@ -323,13 +323,16 @@ static uint32_t next_asked(const struct master_table *t, uint32_t rank,
 /* Rule F9: the text about an operation among the verdicts. */
 static void explain(struct master *m, uint32_t group, struct wire_msg *msg)
 {
-    const struct master_dispute *d = &m->groups[group].dispute;
+    struct master_group *g = &m->groups[group];
+    const struct master_dispute *d = &g->dispute;
     msg->verdict.about = msg->op_count;
     for (uint32_t i = 0; i < msg->op_count; i++) {
         uint8_t verdict = msg->ops[i].state;
         bool disputed = d->open && verdict == VERDICT_INVALID &&
                         wire_same_op(&msg->ops[i], &d->op);
-        if (!disputed && verdict != VERDICT_CROSSED) continue;
+        bool crossed = verdict == VERDICT_CROSSED && g->table.texts < TEXTS_MAX;
+        if (!disputed && !crossed) continue;
+        g->table.texts += crossed;
         msg->verdict.about = i;
         if (disputed)
             dispute_text(m, group, msg->verdict.text);
@@ -458,13 +461,13 @@ bool round_ops_owes(const struct master_group *g, uint32_t link)
 
 /* --------------------------------------------------------------- verdicts */
 
-void round_force(struct master_group *g, uint32_t rank, uint32_t other,
+void round_force(struct master_group *g, uint32_t rank,
                  const struct wire_op *name, enum op_verdict verdict)
 {
     /* One message closes the epoch, and has no more operations. */
     if (g->forced_count == MASTER_FORCED_MAX) return;
     g->forced[g->forced_count] =
-        (struct master_forced){.op = *name, .rank = rank, .other = other};
+        (struct master_forced){.op = *name, .rank = rank};
     g->forced[g->forced_count++].op.state = (uint8_t)verdict;
 }
 
@@ -474,42 +477,29 @@ static void apply_forced(struct master_group *g)
     for (uint32_t i = 0; i < g->forced_count; i++) {
         const struct master_forced *f = &g->forced[i];
         struct master_op *op = find_op(&g->table, &f->op);
-        if (op && round_ops_has_rank(&g->table, op->scope, f->rank) &&
-            round_ops_has_rank(&g->table, op->scope, f->other))
+        if (op && round_ops_has_rank(&g->table, op->scope, f->rank))
             op->forced = f->op.state;
     }
 }
 
-/* A member of the scope waits in a vote. */
-static bool is_kept_waiting(struct master *m, uint32_t group, uint32_t scope)
-{
-    uint32_t count = links_of(m, group, scope, false);
-    for (uint32_t i = 0; i < count; i++)
-        if (master_waits(&m->peers[m->links[i]])) return true;
-    return false;
-}
-
-/* Rule V4a. What it waits in excludes operations: those that it has launched
- * it has returned, and so they are committed. */
 void round_ops_judge(struct master *m, uint32_t group)
 {
-    struct master_table *t = &m->groups[group].table;
-    for (uint32_t s = 0; s < t->scope_count; s++) {
-        if (!is_kept_waiting(m, group, s)) continue;
-        for (uint32_t i = t->scopes[s].first; i != MASTER_NO_OP;
-             i = t->ops[i].next)
-            t->ops[i].forced = VERDICT_USAGE;
-    }
+    apply_forced(&m->groups[group]);
+    deadlock_judge(m, group);
 }
 
 /* Rule F6: who waits in a vote is refused by USAGE. */
 void round_ops_refuse(struct master *m, uint32_t group)
 {
     const struct master_group *g = &m->groups[group];
-    for (uint32_t i = 0; i < g->table.op_count; i++) {
-        const struct master_op *op = &g->table.ops[i];
-        if (op->commit || op->forced != VERDICT_USAGE) continue;
-        uint32_t count = links_of(m, group, op->scope, true);
+    const struct master_table *t = &g->table;
+    for (uint32_t s = 0; s < t->scope_count; s++) {
+        uint32_t i = t->scopes[s].first;
+        while (i != MASTER_NO_OP &&
+               (t->ops[i].commit || t->ops[i].forced != VERDICT_USAGE))
+            i = t->ops[i].next;
+        if (i == MASTER_NO_OP) continue;
+        uint32_t count = links_of(m, group, s, true);
         for (uint32_t k = 0; k < count; k++)
             votes_end(m, m->links[k], g->round);
     }
@@ -527,28 +517,12 @@ static uint32_t add_verdict(struct master *m, uint32_t group, uint32_t scope,
     return 0;
 }
 
-/* Rule V6g: to the scopes of a circle, what its members had ended before. */
-static uint32_t add_settled(struct master *m, uint32_t group, uint32_t scope,
-                            uint32_t count, uint64_t tag)
-{
-    const struct master_table *t = &m->groups[group].table;
-    for (uint32_t i = 0; i < t->past_count; i++) {
-        const struct master_past *e = &t->past[i];
-        if (e->settled && e->op.tag == tag)
-            count =
-                add_verdict(m, group, scope, count, &e->op, VERDICT_SETTLED);
-    }
-    return count;
-}
-
 /* A commit precedes a complaint about the same operation: a member may have
  * returned it (F4). */
 void round_ops_send_verdicts(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
     struct master_table *t = &g->table;
-    apply_forced(g);
-    crossed_judge(t);
     for (uint32_t s = 0; s < t->scope_count; s++) {
         uint32_t count = 0;
         for (uint32_t i = t->scopes[s].first; i != MASTER_NO_OP;
@@ -557,8 +531,6 @@ void round_ops_send_verdicts(struct master *m, uint32_t group)
             uint8_t verdict = op->commit ? VERDICT_COMMIT : op->forced;
             if (verdict == VERDICT_ABORT) continue;
             count = add_verdict(m, group, s, count, &op->op, verdict);
-            if (verdict == VERDICT_CROSSED)
-                count = add_settled(m, group, s, count, op->op.tag);
         }
         send_ops(m, group, s, WIRE_VERDICT, count);
     }

@@ -24,20 +24,14 @@ struct master_op {
 struct master_scope {
     uint64_t number; /* 0: the whole view */
     uint32_t survivors;
-    uint32_t first, last; /* operations, or MASTER_NO_OP */
+    uint32_t first, last;       /* operations, or MASTER_NO_OP */
+    uint32_t same_head, lister; /* as those of an operation */
 };
 
 /* A member lists an operation. */
 struct master_listing {
     uint64_t tag;
     uint32_t op, rank;
-};
-/* ... or one that ended with an error, before (rule V6g). */
-struct master_past {
-    struct wire_op op; /* state: OP_ENDED, OP_KEPT */
-    uint32_t rank;
-    uint32_t first; /* with the same name */
-    bool settled;   /* the first one: the operation is in a circle */
 };
 
 /* It grows as members list them. */
@@ -47,11 +41,11 @@ struct master_table {
     struct master_op *ops;
     struct master_scope *scopes; /* the first one is the whole view */
     uint64_t *bits;              /* the ranks of each scope: `words` words */
-    uint32_t *heads;             /* hash of the operations, twice op_room */
+    uint32_t *heads;       /* hash of the operations, twice op_room, and */
+    uint32_t *scope_heads; /* ... of the scopes, twice scope_room */
     uint32_t listing_count, listing_room;
     struct master_listing *listings;
-    uint32_t past_count, past_room;
-    struct master_past *past;
+    uint32_t texts; /* sent with verdicts */
 };
 
 /* A set of members in a message. */

@@ -30,10 +30,7 @@ enum {
     MANY_SIZE = 4096,    /* from this size on, a copy costs more than a DONE */
     LAUNCH_TAKES = 4096, /* bytes of the largest body that a launch receives */
     TAG_HEADS = 2 * OPS_MAX, /* size of the hash of operations by tag */
-    /* Tags that met a loss. Of an older one no circle is found: members that
-     * disagree wait (V6f). */
-    ENDED_MAX = 64,
-    TAGS_MAX = 65536, /* tags of an epoch that the table can hold */
+    TAGS_MAX = 65536,        /* tags of an epoch that the table can hold */
 };
 
 /* ------------------------------------------------------------- operations */
@@ -83,7 +80,7 @@ struct op {
     bool mismatch; /* this member has reported it to the master */
     /* This member has requested the failure of the operation (rule D10). */
     bool fails;
-    uint32_t told; /* epoch that the program knew at the launch in a scope */
+    pccl_ns blocks_since; /* other operations of its tag (V4a); 0: none */
     /* A caller waits for the result: no other call finds the operation. */
     bool awaited;
     bool counted;        /* is part of `active` of the engine */
@@ -152,15 +149,6 @@ struct tag_entry {
 
 /* ------------------------------------------------------------------ engine */
 
-/* An operation whose tag was not used since it ended with an error at the
- * INSTALL of this epoch; 0: none. lost: the error was the loss. */
-struct ended_tag {
-    uint64_t scope, tag;
-    uint32_t epoch;
-    bool lost;
-    bool settled; /* INSTALL will put it out of the list (rule V6g) */
-};
-
 struct engine {
     struct engine_events out;
     struct links links;         /* connections, time and facts about the run */
@@ -212,8 +200,6 @@ struct engine {
     uint32_t tag_count;
     bool tags_reported;
     uint32_t turn; /* counts the turns of short and long operations */
-    struct ended_tag ended[ENDED_MAX]; /* the last ones (V6f, V6g) */
-    uint32_t ended_last;
     struct fast_path fast;
     struct single_copy single_copy;
     bool single_copy_on; /* members of this host have regions; the same on all

@@ -2,6 +2,8 @@
  * donations to other members. Pure; rules F1 to F6. */
 #include "op.h"
 
+#include "../base/scope.h"
+
 #include <string.h>
 
 void engine_freeze(struct engine *e)
@@ -25,24 +27,29 @@ void op_write_set(const struct engine *e, const struct op *op, uint8_t *set)
     }
 }
 
-static bool lists_scope(const struct wire_msg *msg, uint64_t scope)
+enum { SCOPE_SLOTS = 2 * SCOPED_MAX };
+
+/* `known`: a hash of the scopes that are listed. */
+static bool is_listed(uint64_t known[SCOPE_SLOTS], uint64_t scope)
 {
-    for (uint32_t i = 0; i < msg->op_count; i++) {
-        if (msg->ops[i].scope == scope) return true;
-    }
-    return false;
+    uint32_t i = (uint32_t)scope_mix(scope) % SCOPE_SLOTS;
+    while (known[i] != 0 && known[i] != scope) i = (i + 1) % SCOPE_SLOTS;
+    bool listed = known[i] == scope;
+    known[i] = scope;
+    return listed;
 }
 
 bool engine_list(struct engine *e, struct wire_msg *msg, struct wire_op *ops)
 {
     uint8_t *sets = NULL;
+    uint64_t known[SCOPE_SLOTS] = {0};
     msg->ops = ops;
     msg->op_count = msg->set_count = 0;
     msg->set_size = (e->links.world + 7) / 8;
     for (uint32_t i = 0; i < e->op_end; i++) {
         const struct op *op = &e->ops[i];
         if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;
-        if (!op->whole && !lists_scope(msg, op->scope_number)) {
+        if (!op->whole && !is_listed(known, op->scope_number)) {
             size_t size = (size_t)SCOPED_MAX * msg->set_size;
             if (!sets) sets = pool_take(&e->links.pool, size);
             if (!sets) return false;

@@ -125,25 +125,10 @@ void engine_freeze(struct engine *e);
  * sets. */
 bool engine_list(struct engine *e, struct wire_msg *msg, struct wire_op *ops);
 void engine_listed(struct engine *e, struct wire_msg *msg);
-/* Rule V6, now and then: lists pairs of an operation under way here and one
- * that cannot be launched for it, at most WIRE_OPS_MAX operations. */
-uint32_t engine_blocked(struct engine *e, struct wire_op *pairs);
-/* Rules V6f, V6g. An operation has ended here with the loss of that epoch (then
- * it was of the whole view), or by a verdict; the tag is used again; the epoch
- * that the program knew when it launched an operation in a scope. */
-void engine_lost(struct engine *e, uint64_t tag, uint32_t epoch);
-void engine_ended(struct engine *e, uint64_t scope, uint64_t tag,
-                  uint32_t epoch);
-void engine_used(struct engine *e, uint64_t tag);
-void op_set_told(struct op *op, uint32_t epoch);
-/* Rule V6g. Adds what has ended by a verdict to a list of OPS_MAX places. That
- * of this name, if it is here, is of a circle. The tag of the next one of
- * those, which is then forgotten; false: none is left. Forgets all. */
-void engine_list_ended(const struct engine *e, struct wire_msg *msg,
-                       struct wire_op *ops);
-void engine_settle(struct engine *e, const struct wire_op *name);
-bool engine_settled(struct engine *e, uint64_t *tag);
-void engine_forget_ended(struct engine *e);
+/* Rule V4a, at each heartbeat. True: frames are here of operations that this
+ * member has not launched. age: so long operations have been under way here
+ * for which it cannot launch some of those; 0: there are none. */
+bool engine_blocked(struct engine *e, pccl_ns now, pccl_ns *age);
 void engine_query(const struct engine *e, struct wire_op *op);
 /* Rule W1: lists what is under way here, what a call waits for first, at most
  * WIRE_UNDER_WAY_MAX operations; their ages are not set. The sets of their

@@ -32,7 +32,7 @@ elastic/session_optimize.c elastic/session_resume.c elastic/session_samples.c
 elastic/session_sync.c elastic/session_verdict.c elastic/session_view.c
 elastic/session_waits.c
 elastic/state.c elastic/state_list.c elastic/state_plan.c elastic/view.c
-master/blocked.c master/crossed.c master/deadlock.c master/dispute.c
+master/deadlock.c master/dispute.c
 master/dispute_text.c master/search/edges.c
 master/watch/limits.c master/master.c master/succession/replicas.c master/succession/replicas_collect.c
 master/round.c master/round_ops.c
@@ -58,7 +58,7 @@ elastic/partial.c elastic/partial_call.c elastic/partial_move.c elastic/offer.c 
 elastic/session_offer.c elastic/session_partial.c
 master/coverage/coverage.c master/coverage/coverage_call.c master/coverage/coverage_order.c
 master/server/master_open.c master/state/offers.c master/coverage/step_samples.c master/server/switchboard.c master/server/master_conn.c
-link/link_patience.c ring/backup.c ring/blocked_tags.c ring/engine.c
+link/link_patience.c ring/backup.c ring/blocked.c ring/engine.c
 ring/engine_io.c ring/exchange.c ring/op.c ring/op_queue.c ring/op_waits.c
 ring/pull.c ring/single_copy.c ring/spread_single_copy.c master/search/optimize.c master/search/sites.c
 master/votes.c base/decimal.c base/memory_supply.c base/port_range.c

@@ -153,7 +153,6 @@ static uint32_t fill_ops(struct fuzz_input *in, struct wire_op *ops,
                                   .scope = bits >> 2 & 1 ? scope : 0,
                                   .state = bits >> 4 & 3,
                                   .donor = bits >> 7};
-        if ((bits & 0x48) == 0x48) ops[i].state = OP_ENDED + (bits >> 4 & 1);
     }
     return count;
 }
@@ -342,7 +341,10 @@ void master_say_make(const struct master *m, uint32_t link,
     fill(m, bits, in, msg);
     if (msg->type == WIRE_FLUSHED || msg->type == WIRE_REPLY)
         fill_list(m, p->group, in, msg, room->ops, room->set);
-    if (msg->type == WIRE_BLOCKED) msg->op_count = fill_ops(in, room->ops, 1);
+    if (msg->type == WIRE_BLOCKED) {
+        msg->blocked.votes = fuzz_u8(in) & 1;
+        msg->blocked.age_ms = fuzz_u8(in);
+    }
     if (msg->type == WIRE_SYNC || msg->type == WIRE_SYNCED)
         fill_sync(m, p->group, bits, in, msg, room->ids);
     if (msg->type == WIRE_MEASURED) fill_edges(bits, in, msg, room->edges);

@@ -321,23 +321,6 @@ void member_say_fast(struct member *u, const struct tape_record *r)
 
 /* -------------------------------------------------------- the coordinator */
 
-/* What the member keeps, or remembers (V6g). */
-static void name_settled(const struct member *u, uint8_t bits,
-                         struct wire_op *op)
-{
-    const struct ended_tag *e = &u->s->engine->ended[bits / 16];
-    op->state = VERDICT_SETTLED;
-    op->scope = e->scope;
-    op->tag = e->tag;
-    op->seq = e->epoch;
-    if (e->epoch > 0 || u->s->pending_abort_count == 0) return;
-    const struct pending_abort *a =
-        &u->s->pending_aborts[bits % u->s->pending_abort_count];
-    op->scope = a->scope;
-    op->tag = a->tag;
-    op->seq = a->epoch;
-}
-
 static uint32_t list_ops(const struct member *u, struct fuzz_input *in,
                          struct wire_op *ops)
 {
@@ -349,8 +332,6 @@ static uint32_t list_ops(const struct member *u, struct fuzz_input *in,
         if (u->ops[i].op) ops[count] = op_name(u->ops[i].op);
         if (bits % 16 == 15) ops[count].scope = 0;
         ops[count].state = bits % VERDICT_COUNT;
-        if (ops[count].state == VERDICT_SETTLED)
-            name_settled(u, bits, &ops[count]);
         count++;
     }
     return count;

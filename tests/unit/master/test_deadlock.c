@@ -1,11 +1,8 @@
-/* test_deadlock.c - what the coordinator asks while some members wait in an
- * update and the others in operations (rule V4a): how much, in large views; and
- * how it refuses them (F6). */
+/* test_deadlock.c - some members wait in a vote and the others in operations:
+ * when the epoch is closed for it (rule V4b), and how they are refused (F6). */
 #include "founded.h"
 
-enum { DEADLINE = 100, TAGS = 3 };
-
-static uint32_t asked, questions; /* members, and about operations */
+enum { DEADLINE = 100 };
 
 static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)
@@ -14,9 +11,6 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
     bool ends = m->type == WIRE_ANSWER || m->type == WIRE_STATE ||
                 m->type == WIRE_VERDICT || m->type == WIRE_INSTALL;
     if (ends) say("%s to %u. ", wire_type_name(m->type), count);
-    if (m->type != WIRE_QUERY) return;
-    asked += m->op_count == 0 ? count : 0;
-    questions += m->op_count * count;
 }
 
 static void on_close(void *user, uint32_t link, const char *reason)
@@ -30,71 +24,69 @@ static void begin(uint32_t members)
                               .deadline = DEADLINE,
                               .quorum = members};
     assert_int_equal(found(&c), 0);
-    asked = questions = 0;
 }
 
-static void vote(uint32_t link)
+static void vote(uint32_t link, enum vote_kind kind)
 {
     struct wire_msg m = {
-        .type = WIRE_VOTE, .round = 1, .vote.kind = VOTE_UPDATE};
+        .type = WIRE_VOTE, .round = 1, .vote.kind = (uint8_t)kind};
     step(MASTER_RECEIVED, link, &m);
 }
 
-/* It runs, or has launched, each of the first tags; `odd` it alone. */
-static void tell(uint32_t link, enum op_state state, bool odd)
+/* A frame is there of what it has not launched. */
+static void report(uint32_t link)
 {
-    struct wire_op ops[TAGS];
-    for (uint32_t i = 0; i < TAGS; i++)
-        ops[i] = (struct wire_op){.tag = i + (odd ? 100 * (link + 1) : 0),
-                                  .state = (uint8_t)state};
-    struct wire_msg m = {.type = WIRE_REPLY,
+    struct wire_msg m = {.type = WIRE_BLOCKED,
                          .epoch = master->groups[0].epoch,
-                         .ops = ops,
-                         .op_count = TAGS};
+                         .blocked.votes = true};
     step(MASTER_RECEIVED, link, &m);
 }
 
-/* Half of them wait for the other half. */
-static void half_wait(uint32_t members)
+static void test_a_vote_where_others_launch(void **state)
 {
-    begin(members);
-    for (uint32_t i = 0; i < members / 2; i++) vote(i);
-    now += DEADLINE / 2 + 1;
-    step(MASTER_TICK, 0, NULL);
-    assert_int_equal(asked, members / 2);
-    for (uint32_t i = members / 2; i < members; i++) tell(i, OP_RUNNING, false);
-}
-
-/* Each waiting member is asked about each operation once. */
-static void test_questions_grow_with_the_members(void **state)
-{
-    (void)state;
-    for (uint32_t members = 4; members <= 1024; members *= 4) {
-        half_wait(members);
-        assert_int_equal(questions, members / 2 * TAGS);
-        for (uint32_t i = 0; i < members / 2; i++) tell(i, OP_RETURNED, false);
-        assert_int_equal(master->groups[0].phase, GROUP_OPEN);
-        (void)teardown(state);
-    }
-}
-
-/* ... and again at the next probe; what another one runs besides counts. */
-static void test_all_is_asked(void **state)
-{
-    (void)state;
-    half_wait(4);
-    tell(0, OP_RETURNED, false);
-    tell(1, OP_RETURNED, false);
-    now += DEADLINE / 2 + 1;
-    questions = 0;
-    step(MASTER_TICK, 0, NULL);
-    tell(2, OP_RUNNING, false);
-    assert_int_equal(questions, 2 * TAGS);
-    tell(3, OP_RUNNING, true);
-    assert_int_equal(questions, 4 * TAGS);
-    tell(0, OP_RETURNED, false);
-    tell(0, OP_NOT_LAUNCHED, true);
+    begin(3);
+    vote(0, VOTE_UPDATE);
+    now += DEADLINE / 2 - 1;
+    report(0);
+    report(1); /* it waits in nothing */
+    assert_int_equal(master->groups[0].phase, GROUP_OPEN);
+    now++;
+    report(1);
+    assert_int_equal(master->groups[0].phase, GROUP_OPEN);
+    report(0);
     assert_int_equal(master->groups[0].phase, GROUP_FLUSHING);
+    (void)teardown(state);
+}
+
+/* A thread beside PENDING may launch operations: it gets more time, and none of
+ * them ends. */
+static void test_pending_where_others_launch(void **state)
+{
+    begin(3);
+    vote(0, VOTE_PENDING);
+    now += 2 * DEADLINE - 1;
+    report(0);
+    expect("");
+    now++;
+    report(1);
+    expect("");
+    report(0);
+    expect("ANSWER to 1. ");
+    assert_int_equal(master->groups[0].phase, GROUP_OPEN);
+    (void)teardown(state);
+}
+
+/* Members that wait, and know nothing of what others run: nothing is asked. */
+static void test_a_vote_costs_nothing(void **state)
+{
+    begin(3);
+    vote(0, VOTE_UPDATE);
+    now += DEADLINE - 1;
+    struct wire_msg beat = {.type = WIRE_HEARTBEAT};
+    for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &beat);
+    step(MASTER_TICK, 0, NULL);
+    expect("");
+    assert_int_equal(master->groups[0].phase, GROUP_OPEN);
     (void)teardown(state);
 }
 
@@ -124,7 +116,7 @@ static void test_the_verdict_is_the_refusal(void **state)
 {
     static const bool runs[] = {false, false, false, true};
     begin(4);
-    vote(0);
+    vote(0, VOTE_UPDATE);
     struct wire_msg sync = {
         .type = WIRE_SYNC, .round = 1, .epoch = master->groups[0].epoch};
     step(MASTER_RECEIVED, 1, &sync);
@@ -159,7 +151,7 @@ static void test_the_verdict_is_the_refusal(void **state)
 static void test_who_waits_has_returned_it(void **state)
 {
     begin(2);
-    vote(0);
+    vote(0, VOTE_UPDATE);
     struct wire_msg suspect = {.type = WIRE_SUSPECT,
                                .epoch = master->groups[0].epoch};
     step(MASTER_RECEIVED, 1, &suspect);
@@ -186,7 +178,7 @@ static void test_nobody_is_refused_amid_a_round(void **state)
 {
     static const bool runs[] = {false, false};
     begin(2);
-    vote(0);
+    vote(0, VOTE_UPDATE);
     struct wire_msg suspect = {.type = WIRE_SUSPECT,
                                .epoch = master->groups[0].epoch};
     step(MASTER_RECEIVED, 1, &suspect);
@@ -203,8 +195,9 @@ static void test_nobody_is_refused_amid_a_round(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_questions_grow_with_the_members),
-        cmocka_unit_test(test_all_is_asked),
+        cmocka_unit_test(test_a_vote_where_others_launch),
+        cmocka_unit_test(test_pending_where_others_launch),
+        cmocka_unit_test(test_a_vote_costs_nothing),
         cmocka_unit_test(test_the_verdict_is_the_refusal),
         cmocka_unit_test(test_who_waits_has_returned_it),
         cmocka_unit_test(test_nobody_is_refused_amid_a_round),

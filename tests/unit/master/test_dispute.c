@@ -284,11 +284,10 @@ static void test_scopes(void **state)
             .scope = scope_number(ids, 2), .tag = TAG, .state = OP_RUNNING};
     }
     for (uint32_t i = 0; i < 3; i++) {
-        struct wire_op pair[2] = {ops[i], ops[(i + 2) % 3]};
         struct wire_msg m = {.type = WIRE_BLOCKED,
                              .epoch = master->groups[0].epoch,
-                             .ops = pair,
-                             .op_count = 2};
+                             .blocked.age_ms = 1};
+        now += PCCL_MS;
         step(MASTER_RECEIVED, i, &m);
     }
     for (uint32_t i = 0; i < PEERS; i++) {

@@ -447,16 +447,14 @@ static void test_fail(void **state) /* D10 */
     READY(2, 2, VERDICT3("9.4:5") INSTALL3);
 }
 
-static void test_probe(void **state) /* V4a, F6a */
+static void test_a_vote_and_an_operation(void **state) /* V4, F6a */
 {
     (void)state;
     three();
     VOTE(0, VOTE_UPDATE, "");
     now += 51;
-    TICK("1 ASK\n2 ASK\n");
-    TOLD(1, 0, "0 ASK 7.0:1\n", {.tag = 7, .state = OP_RUNNING});
-    TOLD(0, 0, "0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n2 FLUSH r2 dead=0\n",
-         {.tag = 7, .state = OP_NOT_LAUNCHED});
+    SEND(0, "0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n2 FLUSH r2 dead=0\n",
+         .type = WIRE_BLOCKED, .epoch = 1, .blocked.votes = true);
     FLUSHED(1, 2, "", {.tag = 7, .state = OP_RUNNING});
     FLUSHED(2, 2, "", {.tag = 7, .state = OP_RUNNING});
     IDLE(0, 2, "0 ASK 7.0:1\n1 ASK 7.0:1\n2 ASK 7.0:1\n");
@@ -538,7 +536,7 @@ int main(void)
         TEST(test_mismatch),
         TEST(test_fail),
         TEST(test_a_commit_stands_before_a_complaint),
-        TEST(test_probe),
+        TEST(test_a_vote_and_an_operation),
         TEST(test_a_dial_request),
         TEST(test_silence_is_a_loss),
         TEST(test_not_allowed_in_its_state),

@@ -87,7 +87,7 @@ static void forget_process(struct model *m, struct process *p)
     }
     if (p->standing != NOBODY) p->standing = heir ? HEIR : OUT;
     p->leaving = p->proposed = p->ready = p->flushed = p->sent = false;
-    p->installed = p->in_sync = p->synced = p->asked0 = p->lacks = false;
+    p->installed = p->in_sync = p->synced = p->lacks = false;
     p->undecided = p->asks_again = p->receives = false;
     p->ended = 0;
     p->probe_due = p->evicted = p->asks = p->spoke = p->inherits = false;
@@ -218,8 +218,6 @@ void heirs_resumed(struct model *m, struct process *p, const struct trace *t)
     uint32_t rank = find_id(&will->view, p->id);
     for (uint32_t k = 0; k < will->op_count && rank < will->view.count; k++)
         will->ops[k].judged &= ~(1u << rank);
-    for (uint32_t k = 0; k < will->former_count; k++)
-        if (rank < will->view.count) will->formers[k].told &= ~(1u << rank);
 }
 
 /* Rule H7: a message of the will. */

@@ -54,7 +54,7 @@ static void installed(struct model *m, struct group *g)
     g->epoch = g->round;
     g->phase = OPEN;
     g->decided = false;
-    g->op_count = g->former_count = g->forced_count = g->fact_count = 0;
+    g->op_count = g->forced_count = 0;
     m->founded = true;
     m->views++;
     if (g->flags & FOR_UPDATE) g->admits = false;

@@ -51,18 +51,6 @@ static void complaint(struct model *m, struct group *g, const struct process *p,
     g->pairs |= t->message == MESSAGE_SUSPECT; /* R4e */
 }
 
-/* Rule V4. */
-static void conflict(struct group *g, struct process *p, const struct trace *t)
-{
-    if (g->phase != OPEN || t->epoch != g->epoch || !p->asked0) return;
-    bool waits = p->voted[UPDATE] || p->voted[OPTIMIZE] || p->undecided;
-    for (uint32_t i = 0; i < t->name_count; i++) {
-        if (t->names[i].state != ABSENT) continue;
-        p->lacks = true;
-        g->cause |= waits;
-    }
-}
-
 static void vote(struct model *m, struct process *p, const struct trace *t)
 {
     uint32_t kind = t->flag;
@@ -107,17 +95,13 @@ void master_takes(struct model *m, struct process *p, const struct trace *t)
         complaint(m, g, p, t);
         return;
     case MESSAGE_BLOCKED:
-        if (g->phase == OPEN && t->epoch == g->epoch && !g->cause)
-            round_blocked(g, find_id(&g->view, p->id), t);
+        round_blocked(g, p, t);
         return;
     case MESSAGE_FLUSHED:
         round_lists(m, g, p, t);
         return;
     case MESSAGE_REPLY:
-        if (t->round == 0)
-            conflict(g, p, t);
-        else
-            round_replies(m, g, p, t);
+        round_replies(m, g, p, t);
         return;
     case MESSAGE_RESULT:
         round_receives(g, p, t);
@@ -177,7 +161,7 @@ static void answer(struct model *m, const struct group *g, struct process *p,
         const struct process *q = m->processes[i];
         alone |= is_live(q, g) && (q->in_sync || q->synced);
     }
-    bool lacks = false;  /* V4c */
+    bool lacks = false;  /* V4b */
     bool crossed = true; /* V5 */
     for (uint32_t i = 0; i < m->process_end; i++) {
         const struct process *q = m->processes[i];
@@ -190,7 +174,7 @@ static void answer(struct model *m, const struct group *g, struct process *p,
         crossed &= waits;
     }
     if (!(kind == PENDING && lacks) && (!crossed || all))
-        REFUSE(m, "V4c, V5: a vote is refused without a reason");
+        REFUSE(m, "V4b, V5: a vote is refused without a reason");
     for (uint32_t i = 0; i < GROUPS && kind != PENDING; i++) {
         const struct group *other = &m->groups[i];
         bool judged = other->used && (other == g || !alone);
@@ -265,7 +249,7 @@ static void no_view(struct model *m, struct group *g)
             p->standing = OUT;
     }
     g->pairs = g->admits = g->late = false;
-    g->op_count = g->forced_count = g->fact_count = 0;
+    g->op_count = g->forced_count = 0;
 }
 
 /* No member stays. */
@@ -391,10 +375,7 @@ void master_gives(struct model *m, struct process *p, const struct trace *t)
         return;
     case MESSAGE_QUERY:
         p->asked_at = m->now;
-        if (t->round == 0)
-            p->asked0 = true;
-        else
-            round_asks(m, g, p, t);
+        round_asks(m, g, p, t);
         return;
     case MESSAGE_DONATE:
         p->asked_at = m->now;

@@ -1,5 +1,5 @@
 /* model_member.c - one process: its view, its operations, and what its program
- * is told. Rules F1, F2, F6, M9, P1, R2, R3, R5, T1 to T4, V6e. */
+ * is told. Rules F1, F2, F6, M9, P1, R2, R3, R5, T1 to T4, V4d. */
 #include "model_state.h"
 
 #include <stdlib.h>
@@ -71,11 +71,11 @@ static uint8_t outcome_of(uint8_t verdict)
     static const uint8_t outcomes[] = {OPEN_END,     INTERNAL,    BAD_ARGUMENT,
                                        BAD_USAGE,    NOT_REACHED, HAD_TO_FAIL,
                                        BAD_ARGUMENT, BAD_ARGUMENT};
-    return verdict <= MISPLACED ? outcomes[verdict] : OPEN_END;
+    return verdict <= CROSSED ? outcomes[verdict] : OPEN_END;
 }
 
 /* Rule P1: what a launch meets, or OPEN_END. */
-static uint8_t meets(struct process *p, struct running *o, bool *verdict)
+static uint8_t meets(struct process *p, struct running *o)
 {
     bool whole = o->name.scope == 0;
     uint32_t i = 0;
@@ -84,10 +84,9 @@ static uint8_t meets(struct process *p, struct running *o, bool *verdict)
         i++;
     bool older = whole && p->loss_count > 0 && i < p->abort_count &&
                  p->losses[0].number < p->aborts[i].loss;
-    *verdict = i < p->abort_count && !older;
-    if (*verdict) {
+    if (i < p->abort_count && !older) {
         uint8_t outcome = outcome_of(p->aborts[i].verdict);
-        ended_takes(p, i);
+        member_drops(p, i);
         return outcome;
     }
     if (!whole && !lives(&o->scope, &p->view)) return LOST_MEMBER;
@@ -138,11 +137,8 @@ static void launch(struct model *m, struct process *p, const struct trace *t)
             o->scope.of[o->scope.count++] = t->ids[i];
         call_scope(m, n->scope, &o->scope);
     }
-    bool verdict;
-    o->outcome = meets(p, o, &verdict);
+    o->outcome = meets(p, o);
     o->over = o->outcome != OPEN_END;
-    if (!o->over) ended_launch(p, n->tag);
-    if (o->over && !verdict) ended_over(p, o);
     o->queued = !o->over && p->frozen;
     if (o->queued) member_queues(p, o);
     if (!o->over && !o->queued) start(m, p, o);
@@ -191,7 +187,7 @@ static bool names_it(const struct trace *t, const struct trace_name *n,
                      uint8_t *state)
 {
     for (uint32_t i = 0; i < t->name_count; i++) {
-        if (t->names[i].state >= ENDED || !same_name(&t->names[i], n)) continue;
+        if (!same_name(&t->names[i], n)) continue;
         *state = t->names[i].state;
         return true;
     }
@@ -200,8 +196,7 @@ static bool names_it(const struct trace *t, const struct trace_name *n,
 
 /* Rule F1: every operation under way, and nothing changes until INSTALL but by
  * a donation. An operation that is not listed was returned before. */
-static void list(struct model *m, struct process *p, const struct trace *t,
-                 bool closed)
+static void list(struct model *m, struct process *p, const struct trace *t)
 {
     uint32_t listed = 0;
     for (uint32_t i = 0; i < CALLS && !m->wrong; i++) {
@@ -212,13 +207,12 @@ static void list(struct model *m, struct process *p, const struct trace *t,
         listed += named;
         if (named && state != RUNNING && state != COMPLETE)
             REFUSE(m, "F1: state %u in a list", state);
-        if (closed && o->seen != ABSENT && o->seen != state)
+        if (o->seen != ABSENT && o->seen != state)
             REFUSE(m, "F1: an operation changes while the epoch is closed");
         if (state == COMPLETE && !o->donated) call_held(m, p, o);
         if (!named) call_returns(m, p, o, false);
-        if (named && closed) o->seen = state;
+        if (named) o->seen = state;
     }
-    if (closed) listed += ended_listed(m, p, t);
     if (listed != t->name_count)
         REFUSE(m, "F1: process %llu lists what it does not run",
                (unsigned long long)p->id);
@@ -227,10 +221,6 @@ static void list(struct model *m, struct process *p, const struct trace *t,
 /* Rule F4. */
 static void reply(struct model *m, struct process *p, const struct trace *t)
 {
-    if (t->round == 0 && p->asked_count == 0) {
-        list(m, p, t, false);
-        return;
-    }
     if (t->name_count != p->asked_count) REFUSE(m, "F8a: half an answer");
     for (uint32_t i = 0; i < t->name_count && !m->wrong; i++) {
         const struct trace_name *n = &t->names[i];
@@ -250,6 +240,17 @@ static void reply(struct model *m, struct process *p, const struct trace *t)
         if (n->donor && n->state != RETURNED)
             REFUSE(m, "F5: a donor that has not returned it");
     }
+}
+
+/* Rule V4a. */
+static void blocked(struct model *m, const struct process *p,
+                    const struct trace *t)
+{
+    bool waits = p->syncs;
+    for (uint32_t k = 0; k < VOTES; k++)
+        waits |= p->waits[k] && !p->answered[k];
+    if (p->state != IN_VIEW || t->epoch != p->epoch || (t->flag && !waits))
+        REFUSE(m, "V4a: a report of a vote in which nobody waits");
 }
 
 void member_sends(struct model *m, struct process *p, const struct trace *t)
@@ -277,7 +278,7 @@ void member_sends(struct model *m, struct process *p, const struct trace *t)
     case MESSAGE_FLUSHED:
         if (!p->frozen || t->round != p->round || t->epoch != p->epoch)
             REFUSE(m, "F1: FLUSHED without FLUSH");
-        list(m, p, t, true);
+        list(m, p, t);
         return;
     case MESSAGE_REPLY:
         reply(m, p, t);
@@ -293,10 +294,11 @@ void member_sends(struct model *m, struct process *p, const struct trace *t)
         return;
     case MESSAGE_SUSPECT:
     case MESSAGE_REFRESH:
-    case MESSAGE_BLOCKED:
-        if (p->state != IN_VIEW || t->epoch != p->epoch ||
-            (p->frozen && t->message != MESSAGE_BLOCKED))
+        if (p->state != IN_VIEW || t->epoch != p->epoch || p->frozen)
             REFUSE(m, "R1: a report while the epoch is closed");
+        return;
+    case MESSAGE_BLOCKED:
+        blocked(m, p, t);
         return;
     case MESSAGE_VOTE:
         if (t->flag < VOTES && p->speaks && !p->answered[t->flag]) {
@@ -359,17 +361,12 @@ static void takes_verdicts(struct process *p, const struct trace *t)
         struct running *o = find_tag(p, n->tag);
         const struct sequence *s = sequence_of(p, n->scope, n->tag);
         uint8_t outcome = outcome_of(n->state);
-        if (n->state == SETTLED) {
-            ended_settles(p, n);
-            continue;
-        }
         if (o && is_active(o) && same_name(&o->name, n)) {
             o->verdict = n->state;
             continue;
         }
         bool past = s && s->next > n->seq;
         if (past || n->state == COMMIT || outcome == OPEN_END) continue;
-        if (n->state == MISPLACED) continue; /* V6f: it had the loss instead */
         p->refuses |= n->state == USAGE;
         if (o && o->queued && o->name.scope == n->scope && n->state != CROSSED)
             o->verdict = n->state;
@@ -385,7 +382,7 @@ static void takes_verdicts(struct process *p, const struct trace *t)
 
 /* The table of operations: from RUNNING, COMPLETE and QUEUED at INSTALL. */
 static void ends(struct model *m, struct process *p, struct running *o,
-                 uint32_t loss, uint32_t epoch)
+                 uint32_t loss)
 {
     bool whole = o->name.scope == 0;
     if (o->verdict == COMMIT && !o->queued && o->seen == COMPLETE) {
@@ -396,12 +393,10 @@ static void ends(struct model *m, struct process *p, struct running *o,
     bool crossed = verdict == CROSSED || o->queued;
     if (crossed && member_drops_crossed(p, o->name.tag)) verdict = CROSSED;
     uint8_t outcome = outcome_of(verdict);
-    if (verdict != CROSSED) ended_adds(p, o, epoch);
     bool lost = whole ? loss > 0 : !lives(&o->scope, &p->next);
     if (outcome == OPEN_END && lost) {
         outcome = LOST_MEMBER;
         o->loss = whole ? loss : 0;
-        if (whole) ended_lost(p);
     }
     if (outcome == OPEN_END && !p->next_ring && p->next.count > 1)
         outcome = NOT_REACHED;
@@ -431,16 +426,13 @@ static void takes_install(struct model *m, struct process *p,
         p->losses[p->loss_count++] =
             (struct pending){loss, t->round, t->value, p->removed};
     }
-    ended_install(p);
     for (uint32_t i = 0; i < CALLS && !m->wrong; i++) {
         struct running *o = &p->ops[i];
-        if (is_active(o) || (o->used && o->queued))
-            ends(m, p, o, loss, t->round);
+        if (is_active(o) || (o->used && o->queued)) ends(m, p, o, loss);
     }
-    for (uint32_t i = 0; i < p->abort_count; i++) { /* V6e: one error */
+    for (uint32_t i = 0; i < p->abort_count; i++) { /* V4d: one error */
         struct pending_verdict *a = &p->aborts[i];
         if (a->fresh && a->verdict == CROSSED) a->any_scope = true;
-        if (a->fresh) a->epoch = t->round;
         a->fresh = false;
         if (a->any_scope) (void)member_drops_crossed(p, a->tag);
     }

@@ -37,7 +37,7 @@ void member_notify_all(struct process *p)
     p->loss_count = 0;
 }
 
-/* Of the same tag and scope, or of the tag in any (V6e). */
+/* Of the same tag and scope, or of the tag in any (V4d). */
 bool abort_fits(const struct pending_verdict *a, const struct running *o)
 {
     return a->tag == o->name.tag && (a->any_scope || a->scope == o->name.scope);
@@ -79,13 +79,11 @@ void member_called(struct process *p, uint32_t kind)
 {
     if (kind == PENDING) return;
     p->abort_count = 0;
-    ended_forget(p);
 }
 
 void member_synced(struct process *p)
 {
     if (p->syncs) p->abort_count = 0;
-    if (p->syncs) ended_forget(p);
     p->syncs = false;
 }
 

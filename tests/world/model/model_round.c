@@ -1,5 +1,5 @@
 /* model_round.c - one round of a group, as the master must lead it: lists,
- * questions, donations, verdicts. Rules R1, R2, F1, F4 to F8, V4a, V6. */
+ * questions, donations, verdicts. Rules R1, R2, F1, F4 to F8, V4. */
 #include "model_state.h"
 
 #include <string.h>
@@ -84,21 +84,22 @@ void round_begins(struct model *m, struct group *g, const struct trace *t)
         REFUSE(m, "R1: round %u after round %u", t->round, g->round);
     bool voted =
         t->message == MESSAGE_PROPOSE && t->flag & (FOR_UPDATE | FOR_OPTIMIZE);
-    if (!g->cause && !voted) REFUSE(m, "R1: a round without a cause");
+    if (!g->cause && !voted && !g->suspected)
+        REFUSE(m, "R1: a round without a cause");
     if ((t->message == MESSAGE_FLUSH) != flush_needed(m, g))
         REFUSE(m, "F7: a flush that is needed, and only that");
     g->round = t->round;
     g->phase = t->message == MESSAGE_FLUSH ? FLUSHING : DONATING;
-    g->cause = g->unlinked = false;
+    g->cause = g->unlinked = g->suspected = false;
+    g->blocked = 0;
     g->late = g->admits && m->now - g->update_at >= 2 * m->deadline;
-    g->op_count = g->former_count = g->traits = 0;
+    g->op_count = g->traits = 0;
     for (uint32_t i = 0; i < m->process_end; i++) {
         struct process *p = m->processes[i];
         if (!p || p->group != g->number) continue;
         p->flushed = p->sent = p->proposed = p->ready = p->installed = false;
-        p->asked0 = p->probe_due = false;
+        p->probe_due = false;
     }
-    g->fact_count = 0;
 }
 
 static struct listed *find_op(struct group *g, const struct trace_name *n)
@@ -134,7 +135,7 @@ static void check_sets(struct model *m, const struct group *g, uint32_t rank,
 {
     for (uint32_t i = 0; i < t->name_count; i++) {
         uint64_t scope = t->names[i].scope;
-        if (scope == 0 || t->names[i].state >= ENDED) continue;
+        if (scope == 0) continue;
         uint32_t set = ranks_of(m, g, scope);
         bool named = false;
         for (uint32_t k = 0; k < t->set_count; k++) named |= t->sets[k] == set;
@@ -152,10 +153,6 @@ void round_lists(struct model *m, struct group *g, struct process *p,
     check_sets(m, g, rank, t);
     for (uint32_t i = 0; i < t->name_count && !m->wrong; i++) {
         const struct trace_name *n = &t->names[i];
-        if (n->state >= ENDED) {
-            former_lists(m, g, rank, n);
-            continue;
-        }
         struct listed *op = find_op(g, n);
         if (!op && g->op_count < 4 * CALLS) {
             op = &g->ops[g->op_count++];
@@ -199,7 +196,7 @@ static void judge(struct model *m, struct listed *op, uint32_t survivors)
         REFUSE(m, "D6, D7: nobody has a copy of a result that one returned");
 }
 
-/* Rule V4a: a member of the scope waits in an update, an optimization or a
+/* Rule V4c: a member of the scope waits in an update, an optimization or a
  * synchronization that is not decided. One that is tells nobody while the disk
  * refuses its record (J1). */
 static void look_for_votes(struct model *m, struct group *g)
@@ -337,12 +334,12 @@ bool round_complete(struct model *m, struct group *g)
 
 /* ---------------------------------------------------------------- verdicts */
 
-/* Rules F4, F6, V6f: the verdicts that are right. */
+/* Rules F4, F6, V4: the verdicts that are right. */
 static uint32_t verdicts(struct model *m, const struct group *g,
                          const struct listed *op)
 {
     if (op->commit) return 1u << COMMIT;
-    if (in_circle(g, live_ranks(m, g), op)) return 1u << CROSSED;
+    uint32_t live = live_ranks(m, g);
     uint32_t mask = 0;
     bool sure = false;
     for (uint32_t i = 0; i < g->forced_count; i++) {
@@ -350,11 +347,13 @@ static uint32_t verdicts(struct model *m, const struct group *g,
         if (!same_name(n, &op->name) || (g->forced[i].ranks & ~op->set) != 0)
             continue;
         mask |= 1u << n->state;
-        /* Only of a pair that is bad (R4c), of one circle of several (V6f). */
-        sure |= n->state != UNREACHABLE && n->state != MISPLACED;
+        sure |= n->state != UNREACHABLE; /* of a pair that is bad (R4c) */
     }
-    if (op->may_await) mask |= 1u << USAGE;
-    return sure ? mask : mask | 1u << (op->awaits ? USAGE : ABORT);
+    if (sure) return mask;
+    if (op->may_await || op->awaits) mask |= 1u << USAGE;
+    if (op->awaits) return mask;
+    if (in_circle(g, live, op, true)) mask |= 1u << CROSSED;
+    return in_circle(g, live, op, false) ? mask : mask | 1u << ABORT;
 }
 
 void round_judges(struct model *m, struct group *g, struct process *p,
@@ -363,10 +362,6 @@ void round_judges(struct model *m, struct group *g, struct process *p,
     uint32_t rank = find_id(&g->view, p->id);
     for (uint32_t i = 0; i < t->name_count && !m->wrong; i++) {
         const struct trace_name *n = &t->names[i];
-        if (n->state == SETTLED) {
-            former_settles(m, g, rank, n);
-            continue;
-        }
         struct listed *op = find_op(g, n);
         if (!op || !(op->set >> rank & 1) || op->judged >> rank & 1 ||
             n->state == ABORT || !(verdicts(m, g, op) >> n->state & 1)) {
@@ -391,7 +386,6 @@ void round_judged(struct model *m, struct group *g, const struct process *p)
         if (op->judged != 0 || !(verdicts(m, g, op) & 1u << ABORT))
             REFUSE(m, "F6: a member of the scope does not get the verdict");
     }
-    if (rank < g->view.count) former_settled(m, g, rank);
 }
 
 /* Rule F6: who has had USAGE waits in no update, optimization or

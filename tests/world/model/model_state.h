@@ -9,15 +9,12 @@
 enum {
     PROCESSES = 4096,
     GROUPS = 4,
-    WORLD = 32,  /* members of a view */
-    CALLS = 32,  /* operations under way at one process; listed in a round */
-    LOSSES = 64, /* pending ones */
-    WAITS = 64,  /* facts in BLOCKED of an epoch */
-    ENDED_KEPT = 64,    /* operations that a process remembers (V6g) */
-    ENDED_LISTED = 256, /* ... and all of a group */
-    PARTIES = 64,       /* members of a partial all-reduce, and parts */
-    AVERAGES = 64,      /* partial all-reduces that a master knows */
-    AVERAGES_KEPT = 2,  /* decisions of a tag after which RELEASE comes (A9) */
+    WORLD = 32,    /* members of a view */
+    CALLS = 32,    /* operations under way at one process; listed in a round */
+    LOSSES = 64,   /* pending ones */
+    PARTIES = 64,  /* members of a partial all-reduce, and parts */
+    AVERAGES = 64, /* partial all-reduces that a master knows */
+    AVERAGES_KEPT = 2, /* decisions of a tag after which RELEASE comes (A9) */
     TAGS_KEPT = 8,
     CHUNKS_ASKED = 8,   /* of a member at a time (A5) */
     SHARED_KEPT = 64,   /* partial all-reduces whose ends are compared, */
@@ -63,17 +60,9 @@ struct running {
 
 struct pending_verdict {
     uint64_t scope, tag;
-    uint32_t loss, epoch; /* epoch: of its INSTALL */
+    uint32_t loss;
     uint8_t verdict;
     bool fresh, any_scope; /* fresh: its INSTALL has not come */
-    bool settled;
-};
-
-/* Rule V6g: what a process remembers. */
-struct ended {
-    uint64_t scope, tag;
-    uint32_t epoch, number; /* of those so far */
-    bool settled;
 };
 
 struct pending {
@@ -198,7 +187,7 @@ struct process {
     bool asks_again; /* H6: for a synchronization, */
     uint64_t sync_from; /* ... and knows of these ends */
     uint32_t ended;     /* rule F6: by the INSTALL of this round */
-    bool asked0, lacks; /* rule V4 */
+    bool lacks;         /* it has said so in PENDING (V4b) */
     uint32_t probe;     /* its last step, or 0 */
     uint64_t probe_with;
     bool probe_due; /* its report */
@@ -255,8 +244,6 @@ struct process {
     struct running ops[CALLS];
     struct pending_verdict aborts[4 * CALLS];
     uint32_t abort_count;
-    struct ended ended_ops[ENDED_KEPT];
-    uint32_t ended_count, ended_last;
     struct sequence *seqs; /* of the epoch */
     uint32_t seq_count, seq_room;
     struct trace_name asked[2 * CALLS]; /* by the QUERY to be answered */
@@ -295,13 +282,6 @@ struct listed {
     uint64_t donor, hash;
 };
 
-/* One that has ended with an error, in the lists of a round; sets of ranks. */
-struct former {
-    struct trace_name name;
-    uint32_t ended, kept;
-    uint32_t told; /* SETTLED */
-};
-
 /* Of a step (G2). */
 struct sum {
     uint64_t step, samples, target;
@@ -324,26 +304,21 @@ struct group {
     struct ids view; /* in force; the dead included */
     enum { OPEN, FLUSHING, ASKING, DONATING, PROPOSED } phase;
     bool cause, unlinked, pairs;
-    uint32_t flags; /* of the proposal */
-    bool admits;    /* an update began, with newcomers up to `admitted` ... */
-    bool late;      /* ... but so long ago that it takes none (M3b) */
+    bool suspected;   /* a round may begin, and need not (V4b) */
+    uint32_t blocked; /* ranks that have said so in this epoch */
+    uint32_t flags;   /* of the proposal */
+    bool admits;      /* an update began, with newcomers up to `admitted` ... */
+    bool late;        /* ... but so long ago that it takes none (M3b) */
     uint64_t admitted;
     int64_t update_at;
     struct ids next;
     struct listed ops[4 * CALLS];
     uint32_t op_count;
-    struct former formers[ENDED_LISTED];
-    uint32_t former_count;
     struct {
         struct trace_name name;
         uint32_t ranks; /* that must be in its scope */
     } forced[CALLS];
     uint32_t forced_count;
-    struct {
-        struct trace_name runs, lacks;
-        uint32_t rank;
-    } facts[WAITS];
-    uint32_t fact_count;
     uint32_t step; /* of probes */
     int64_t step_at, probes_at;
     bool probes; /* have begun, and the vote is not answered */
@@ -474,14 +449,11 @@ void round_judges(struct model *m, struct group *g, struct process *p,
 void round_judged(struct model *m, struct group *g, const struct process *p);
 void round_refuses(const struct group *g, struct process *p);
 
-/* model_crossed.c: operations that wait for each other (V6). */
-void round_blocked(struct group *g, uint32_t rank, const struct trace *t);
-bool in_circle(const struct group *g, uint32_t live, const struct listed *op);
-void former_lists(struct model *m, struct group *g, uint32_t rank,
-                  const struct trace_name *n);
-void former_settles(struct model *m, struct group *g, uint32_t rank,
-                    const struct trace_name *n);
-void former_settled(struct model *m, struct group *g, uint32_t rank);
+/* model_crossed.c: operations that wait for each other (V4). */
+void round_blocked(struct group *g, struct process *p, const struct trace *t);
+/* By what is certain; `maybe`: or may be. */
+bool in_circle(const struct group *g, uint32_t live, const struct listed *op,
+               bool maybe);
 
 /* model_samples.c: the samples of a step, at the master. */
 void samples_reported(struct model *m, struct process *p,
@@ -548,18 +520,6 @@ void member_reads(struct model *m, struct process *p, const struct trace *t);
 void member_program(struct model *m, struct process *p, const struct trace *t);
 
 void member_gone(struct process *p);
-
-/* model_ended.c: what it remembers of errors, and keeps (V6g). */
-void ended_adds(struct process *p, const struct running *o, uint32_t epoch);
-void ended_lost(struct process *p);
-void ended_launch(struct process *p, uint64_t tag);
-void ended_over(struct process *p, const struct running *o);
-void ended_forget(struct process *p);
-void ended_takes(struct process *p, uint32_t abort);
-void ended_settles(struct process *p, const struct trace_name *n);
-void ended_install(struct process *p);
-uint32_t ended_listed(struct model *m, struct process *p,
-                      const struct trace *t);
 
 /* model_resume.c: what it is told; without a master. */
 void member_notify(struct process *p, uint32_t loss);

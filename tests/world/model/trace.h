@@ -78,8 +78,7 @@ enum trace_message {
 enum trace_vote { UPDATE, PENDING, OPTIMIZE, VOTES };
 enum { REFUSED = 0xff };                            /* an answer */
 enum trace_cause { TAGS, MISMATCH, CUT_OFF, FAIL }; /* of a REFRESH */
-/* From ENDED on the name has an epoch for its number (V6g). */
-enum trace_state { ABSENT, RUNNING, COMPLETE, RETURNED, ENDED, KEPT };
+enum trace_state { ABSENT, RUNNING, COMPLETE, RETURNED };
 enum trace_verdict {
     ABORT,
     COMMIT,
@@ -88,8 +87,6 @@ enum trace_verdict {
     UNREACHABLE,
     FAILED,
     CROSSED,
-    MISPLACED,
-    SETTLED, /* none: see V6g */
 };
 enum trace_outcome {
     OPEN_END, /* not known yet */
@@ -178,7 +175,8 @@ struct trace {
     /* HELLO: group. VOTE, ANSWER: enum trace_vote. SUSPECT, REFRESH: cause.
      * PROPOSE, INSTALL: see above. LAUNCH: enum trace_call. RESULT (event):
      * enum trace_outcome. CLOSED: reason. PROBE: it is to report. MEASURED: it
-     * could not be made. WELCOME: the grace in ms. RESUMED: INSTALL follows. */
+     * could not be made. WELCOME: the grace in ms. RESUMED: INSTALL follows.
+     * BLOCKED: by a vote. */
     uint32_t flag;
     /* HELLO: hint. WELCOME: the minimum of members. ANSWER: the answer.
      * FLUSHED, INSTALL: traits. RESULT (event): contributors. LAUNCH, ANSWER

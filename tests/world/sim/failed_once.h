@@ -10,13 +10,13 @@ static const struct {
     const char *kind;
     uint64_t seed;
 } failed_once[] = {
-    {NULL, 2774}, /* V6b: a loss while scopes cross */
-    {NULL, 2795}, /* V6f: ... and one is launched after the loss */
+    {NULL, 2774}, /* V4d: a loss while scopes cross */
+    {NULL, 2795}, /* V4: ... and one is launched after the loss */
     {NULL, 4314},
     {"disagree", 8849}, /* ... and one meets the loss at its launch */
     {"disagree", 3182},
     {"disagree", 5744},
-    {"disagree", 11213}, /* V6f: reports of ended operations make circles */
+    {"disagree", 11213}, /* V4: some end before others cross */
     {"disagree", 3704},  /* R3d: a link in the making is closed */
     {NULL, 100159},      /* O5: a search that took hours */
     {NULL, 100202},      /* R4d: a split that took four rounds to find */
@@ -61,7 +61,7 @@ static const struct {
     {"masters", 1213254},
     {"masters", 1264856},
     {"masters", 1321406},
-    {"masters", 1347196}, /* V4a: operations of two scopes, and a vote */
+    {"masters", 1347196}, /* V4c: operations of two scopes, and a vote */
     {NULL, 2174136},      /* F6: odd votes, and memory that is refused */
     {NULL, 2187141},
     {NULL, 2210380},
@@ -74,7 +74,7 @@ static const struct {
     {NULL, 6740},          /* R4d: a survey of all relays at once */
     {NULL, 2308897},       /* S7e: no holder can be reached */
     {"grid", 5153},        /* one member relays all pairs of fifteen others */
-    {NULL, 2193232},       /* V4c: time for many votes that are refused */
+    {NULL, 2193232},       /* V4b: time for many votes that are refused */
     {"masters", 651},      /* G4: what a dead coordinator has told */
     {"masters", 9000972},  /* H8: an END is told, and not taken, in the model */
     {"averages", 9000135}, /* A5: an answer that comes twice, in the model */
@@ -84,10 +84,10 @@ static const struct {
     {"masters", 12000806},  /* H6: two contents are received in one call */
     {"averages", 12000225}, /* A1: nobody is left, and somebody calls anew */
     {"grid", 9000122},      /* R4d: an operation is the first to see a split */
-    {"fast", 14140162},     /* V4a: a decided synchronization, in the model */
+    {"fast", 14140162},     /* V4c: a decided synchronization, in the model */
     {NULL, 14001292},       /* N11a: a relay whose other address is wrong */
     {NULL, 14011907}, /* A4: a round evicts, after a loss in the average */
-    {"disagree", 17013147}, /* V6g: errors in two scopes before they cross */
+    {"disagree", 17013147}, /* V4: errors in two scopes before they cross */
     {"disagree", 17033071},
     {"disagree", 17047181},
     {"disagree", 17077050},

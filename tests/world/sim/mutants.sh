@@ -456,17 +456,16 @@ taken by two connections|ring/op_send.c|s/if (ep->begun) op_bit_set(ep->begun, k
 transfers behind a late one (D13)|ring/op_send.c|s/end = k + SEND_AHEAD;/end = k + 1;/
 taken in an epoch before (D13)|ring/neighbors.c|s/memset(next->begun, 0, sends);//
 digest ignored|ring/op.c|s/if (f->digest == (ep ? ep->rx_digest : op->r.digest)) return true;/return true;/
-mismatch reported to one only|master/round.c|s/round_force(g, p->rank, p->rank, \&name, VERDICT_INVALID);/;/
+mismatch reported to one only|master/round.c|s/round_force(g, p->rank, \&name, VERDICT_INVALID);/;/
 padding omitted|link/conn_send.c|/^void conn_forget/,/^}/s/c->tx_from = NULL;/& c->tx_left = 0;/
 padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op);/conn_forget(\&e->links, op);/
 frames of another epoch's operation|ring/op.c|s/bool same = op->epoch == e->links.epoch \&\& /bool same = /
 leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round_ops.c|s/uint8_t verdict = op->commit ?/uint8_t verdict = op->commit \&\& !op->forced ?/
 a vote that comes twice counts twice (V1)|master/votes.c|s/if ((int32_t)(msg->round - p->call) <= 0) return;.*//
-a probe asks about the first operation only (V4a)|master/round_ops.c|s/^    if (find_op(&g->table, name)) return false;/    if (g->table.op_count > 0) return false;/
-no deadlock detection (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
-PENDING waits for ever (V4)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/
-the lists show no vote (V4a)|master/round.c|s/^        round_ops_judge(m, group);//
+no report closes the epoch (V4b)|master/master.c|s/deadlock_reported(m, link, msg);/;/
+PENDING waits for ever (V4c)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& voted >= 2 . m->deadline/false/
+the lists show no vote (V4c)|master/deadlock.c|s/if (find_voters(m, group, voters)) refuse_voters(t, voters);//
 a verdict refuses no vote (F6a)|elastic/session_verdict.c|s/if (s->refuses) refuse_call(s);//
 any verdict refuses a vote (F6a)|elastic/session_verdict.c|s/s->refuses |= v->state == VERDICT_USAGE;/s->refuses = true;/
 a verdict refuses PENDING (F6a)|elastic/session_verdict.c|s/if (kind == VOTE_PENDING || s->votes/if (s->votes/
@@ -475,7 +474,7 @@ a refused vote waits on at the coordinator (F6a)|master/round.c|s/^    round_ops
 a vote under way is not refused (F6a)|master/votes.c|s/if (!pending \&\& msg->epoch < p->refused) return;/(void)pending;/
 a verdict outlives a vote (F6b)|elastic/session.c|s/if (kind != VOTE_PENDING) session_call_over(s);//
 a verdict outlives a synchronization (F6b)|elastic/session_sync.c|s/if (s->sync_waits) session_call_over(s);//
-scopes are not reported (V4)|ring/flush.c|s/^    msg->sets = sets;/    msg->set_count = 0;/
+scopes are not reported (F8a)|ring/flush.c|s/^    msg->sets = sets;/    msg->set_count = 0;/
 one vote is enough (O2)|master/search/optimize.c|s/t->votes\[VOTE_OPTIMIZE\] < t->members/t->votes[VOTE_OPTIMIZE] == 0/
 probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
 a failed probe is waited for (O4)|master/search/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
@@ -495,38 +494,16 @@ crossed votes wait (V5)|master/master.c|s/^    votes_refuse_crossed(m);//
 the scope's survivors are those of the view (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live = round_live_links(m, self->group);/
 the dead count as survivors (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live++;/
 verdicts of a scope go to one member (F6)|master/round_ops.c|s/m->out.send(m->out.user, m->links, links, \&msg);/m->out.send(m->out.user, m->links, type == WIRE_VERDICT ? 1 : links, \&msg);/
-circles of scopes are not found (V6)|master/blocked.c|s/ || !finds_circle(g, i)/ || true/
-partners without data are not told (V6)|ring/blocked_tags.c|s/^        announce_late(e, \&e->ops\[i\]);/        continue;/
-the other scope's verdict is kept (V6e)|elastic/session_view.c|s/if (crossed \&\& session_drop_crossed(s, op_name(op).tag))/if (false)/
-those that only wait for a circle end, too (V6b)|master/crossed.c|s/bool several = s->top != op;/bool several = s->visits > 1;/
-a circle of three is none (V6b)|master/crossed.c|s/^            if (from != MASTER_NO_OP \&\& n->low < /            if (false \&\& n->low < /
-circles are sought when reported only (V6b)|master/round_ops.c|s/^    crossed_judge(t);/    if (g->wait_count > 0) crossed_judge(t);/
-committed operations are in circles (V6b)|master/crossed.c|s/!s->t->ops\[op\].commit \&\& //;s/if (!s->t->ops\[list\[i\].op\].commit) //
-operations before a loss are not reported (V6f)|ring/blocked_tags.c|s/if (op->told >= e->links.epoch || /if (true || /
-those that know the loss wait for it, too (V6f)|master/blocked.c|s/runs->tag == lacks->tag \&\& runs->seq > lacks->seq/runs->tag == lacks->tag/
-anybody ends what a scope runs (V6f)|master/round_ops.c|s/round_ops_has_rank(\&g->table, op->scope, f->other)/true/
-a tag is not used again (V6f)|elastic/session_launch.c|s/engine_used(s->engine, r->tag);/;/
-the verdict is kept for a launch (V6f)|elastic/session_verdict.c|s/if (!kept \&\& v->state != VERDICT_CROSSED) return;.*/if (!kept \&\& v->state < VERDICT_CROSSED) return;/
-errors are not remembered (V6g)|elastic/session_view.c|s/if (session_is_kept(verdict))/if (false)/
-a verdict that a launch meets is not remembered (V6g)|elastic/session_verdict.c|s/if (!a->any_scope) engine_ended(.*//
-a call leaves what is remembered (V6g)|elastic/session_verdict.c|s/^    engine_forget_ended(s->engine);//
-what has ended is not listed (V6g)|elastic/session_view.c|s/^        engine_list_ended(s->engine, msg, ops);//
-what is kept is not listed (V6g)|elastic/session_view.c|s/^        msg->op_count = session_kept(s, ops.*//
-what is kept is not reported (V6g)|elastic/session.c|s/^        msg.op_count = session_kept(s, pairs.*/        ;/
-what is kept is listed though the tag is not used (V6g)|elastic/session_verdict.c|s/ || a->any_scope || !runs) continue;/ || a->any_scope) continue;/
-who runs nothing reports nothing (V6g)|ring/blocked_tags.c|s/ \&\& e->links.unexpected_links == 0;/;/
-an epoch is a number (V6g)|master/blocked.c|s/^    if (ended != (lacks->state == OP_KEPT)) return false;/    (void)ended;/
-the lists show no errors (V6g)|master/crossed.c|s/p->op.state == OP_ENDED \&\& s->runs/false \&\& s->runs/
-who runs it is awaited, too (V6g)|master/crossed.c|s/p->op.state == OP_ENDED \&\& s->runs\[p->rank\] == MASTER_NO_OP/p->op.state == OP_ENDED/
-who has no part is awaited, too (V6g)|master/crossed.c|/s->runs\[p->rank\] == MASTER_NO_OP/{n;s/round_ops_has_rank.*/true)/}
-any verdict on the tag is meant (V6g)|master/crossed.c|s/wire_same_op(\&p\[-1\].op, \&p->op)/p[-1].op.tag == p->op.tag/
-nobody is told what is settled (V6g)|master/round_ops.c|s/^            if (verdict == VERDICT_CROSSED)$/            if (false)/
-who has had its error has another one (V6g)|elastic/session_verdict.c|s/(void)session_drop_crossed(s, tag);$/;/
-who has had another error has none (V6g)|ring/blocked_tags.c|s/t->settled |= !t->lost \&\& wire_same_op(\&own, name);/t->settled |= own.tag == name->tag;/
-what is settled is kept (V6g)|elastic/session_verdict.c|s/if (s->pending_aborts\[i\].settled) drop_pending_abort(s, i);/;/
-a queued launch has another error (V6g)|elastic/session_view.c|s/^    session_begin_verdicts(s);//;s/^    session_end_verdicts(s);/    session_begin_verdicts(s);session_end_verdicts(s);/
-what is met before INSTALL is not settled (V6g)|elastic/session_verdict.c|s/if (a->settled) engine_settle(s->engine, \&name);//
-a loss leaves what is kept for scopes (V6g)|elastic/session_launch.c|s/if (!end->has_verdict \&\& !r->members) session_forget_kept.*//
+who votes reports nothing (V4a)|elastic/session.c|s/\&age) \&\& votes;/\&age) \&\& false;/
+partners without data are not told (V4a)|ring/blocked.c|s/^        announce_late(e, \&e->ops\[i\]);/        continue;/
+one that is slow closes the epoch (V4b)|master/deadlock.c|s/if (!votes \&\& g->blocked < 2) return;//
+those that are slow close it again and again (V4b)|master/deadlock.c|s/if (m->now - g->suspected_at < age . 2) return;//
+circles of scopes are not found (V4d)|master/deadlock.c|s/if (t->scope_count > 1) find_circles(t);//
+the other scope's verdict is kept (V4d)|elastic/session_view.c|s/if (crossed \&\& session_drop_crossed(s, op_name(op).tag))/if (false)/
+those that only wait for a circle end, too (V4d)|master/deadlock.c|s/side < SIDES \&\& !s.failed; side++) peel/side < AWAITED \&\& !s.failed; side++) peel/
+a circle ends where one member is free (V4d)|master/deadlock.c|s/if (--other->sides\[side\].count == 0 \&\& !other->over)/if (!other->over)/
+committed operations are in circles (V4d)|master/deadlock.c|s/return op->commit || op->forced/return op->forced/
+operations with a verdict are in circles (V4d)|master/deadlock.c|s/return op->commit || op->forced != VERDICT_ABORT/return op->commit/
 a loss leaves what is kept for the whole view (F6b)|elastic/session_launch.c|s/if (out.loss > 0) session_loss_told(s, out.loss);//
 a loss ends what came after it (F6b)|elastic/session_verdict.c|s/ \&\& a->loss <= loss \&\& / \&\& /
 a sum in a region is in all queues (D16c)|ring/allreduce_single_copy.c|s/if (sum \&\& \*there == g + 1) return;/if (sum \&\& *there >= 1) return;/
@@ -547,7 +524,7 @@ a launch meets a verdict before INSTALL (F6)|elastic/session_verdict.c|s/\.fresh
 verdict not stored (F6)|elastic/session_verdict.c|s/^        add_pending_abort(s, v);/        (void)v;/
 younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->notified.loss_first < s->pending_aborts\[i\].loss)/(void)lost; if (false)/
 failure forgotten by a flush (D10)|elastic/session_view.c|s/op_fails(op) \&\& !op_is_done(op)/false/
-failure reported to one only (D10)|master/round.c|s/round_force(g, p->rank, p->rank, \&name, VERDICT_FAILED);/;/
+failure reported to one only (D10)|master/round.c|s/round_force(g, p->rank, \&name, VERDICT_FAILED);/;/
 unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session_waits.c|s/^        session_send(s, \&beat);/        (void)beat;/

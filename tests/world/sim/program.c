@@ -43,7 +43,7 @@ static void make_odd(const struct sim *s, const struct sim_program *g,
     spec_fit_flow(spec);
 }
 
-/* Some of the view instead of all of it (rule V6). */
+/* Some of the view instead of all of it (rule V4). */
 static bool narrow_scope(const struct sim *s, const struct sim_proc *p,
                          struct sim_spec *spec)
 {

@@ -73,7 +73,8 @@ enum {
     X(fast) X(fast_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
     X(improved) X(adopted) X(probe_lost) X(one_way) X(reversed) \
-    X(crossed) X(disputed) X(pending_refused) X(letters) X(letters_lost) \
+    X(crossed) X(left_alone) X(disputed) X(pending_refused) X(letters) \
+    X(letters_lost) \
     X(reverse_dial) \
     X(many) X(many_lost) X(survey) X(last_process) X(last_host) \
     X(last_pair) X(last_one_way) X(last_small) X(last_split) X(last_lonely) \
@@ -472,7 +473,7 @@ bool sim_refused(const struct sim *s, uint32_t a, uint32_t b);
 
 void sim_lower_quorum(struct sim *s); /* before the first view only */
 void sim_crash(struct sim *s, struct sim_proc *p);
-void sim_check_progress(struct sim *s, const struct sim_proc *p);
+void sim_check_progress(struct sim *s, struct sim_proc *p);
 
 /* sim_master.c */
 void sim_master_start(struct sim *s);

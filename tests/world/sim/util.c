@@ -124,8 +124,31 @@ bool sim_refused(const struct sim *s, uint32_t a, uint32_t b)
     return false;
 }
 
+/* Rule V4e: it waits in a scope for a member that has met a loss or another
+ * error instead, and runs nothing of the tag any more. Nobody but an operator
+ * ends that. */
+static bool is_left_alone(const struct sim *s, const struct sim_proc *p)
+{
+    const struct sim_op *o = &p->program.ops[0];
+    if (p->program.stage != STAGE_LAUNCH && p->program.stage != STAGE_TAKE)
+        return false;
+    if (!o->spec.scoped || !o->op || !op_is_active(o->op)) return false;
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        const struct sim_proc *q = &s->procs[i];
+        if (!sim_lives(s, i) || q == p) continue;
+        bool in = false;
+        for (uint32_t k = 0; k < o->spec.size; k++)
+            in |= o->spec.ids[k] == q->session->id;
+        if (in && !session_votes_topology(q->session) &&
+            q->session->sync == SYNC_IDLE &&
+            !engine_find(q->session->engine, o->spec.tag))
+            return true;
+    }
+    return false;
+}
+
 /* No process waits for long once the faults have stopped. */
-void sim_check_progress(struct sim *s, const struct sim_proc *p)
+void sim_check_progress(struct sim *s, struct sim_proc *p)
 {
     const struct sim_program *g = &p->program;
     if (g->stage == STAGE_JOIN || p->session->state != SESSION_MEMBER) return;
@@ -156,6 +179,11 @@ void sim_check_progress(struct sim *s, const struct sim_proc *p)
     if (g->stage == STAGE_PENDING && s->options.groups > 1) limit *= 3;
     pccl_ns since =
         g->progress_at > s->last_fault ? g->progress_at : s->last_fault;
+    if (s->now - since >= limit / 2 && is_left_alone(s, p)) {
+        sim_coverage.left_alone++;
+        sim_crash(s, p);
+        return;
+    }
     SIM_CHECK(s, s->now - since < limit,
               "process %u (id %llu) is blocked in stage %d, step %llu", p->uid,
               (unsigned long long)p->session->id, (int)g->stage,

@@ -199,6 +199,9 @@ static void write_fields(struct written *w, const struct wire_msg *m)
         t->number = m->fault.peer;
         write_name(w, m->fault.scope, m->fault.tag, m->fault.seq);
         return;
+    case WIRE_BLOCKED:
+        t->flag = m->blocked.votes;
+        return;
     case WIRE_FLUSHED:
         t->value = m->flushed.traits;
         return;
