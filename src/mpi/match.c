@@ -129,7 +129,7 @@ static void append(struct match_list *list, struct match_entry *entry)
     else
         list->first = entry;
     list->last = entry;
-    list->count++;
+    count_change(&list->count, 1);
     list->kinds[kind_of(&entry->key)]++;
     for (int kind = 0; list->indexed && kind < MATCH_KINDS; kind++) {
         if (!list->indexes[kind].used) continue;
@@ -152,7 +152,7 @@ bool match_remove(struct match_entry *entry)
         list->last = entry->previous;
     for (int kind = 0; list->indexed && kind < MATCH_KINDS; kind++)
         if (list->indexes[kind].used) index_remove(list, kind, entry);
-    list->count--;
+    count_change(&list->count, -1);
     list->kinds[kind_of(&entry->key)]--;
     entry->next = entry->previous = NULL;
     entry->list = NULL;

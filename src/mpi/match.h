@@ -13,6 +13,7 @@
 #ifndef MATCH_H
 #define MATCH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -54,12 +55,24 @@ struct match_index {
 
 struct match_list {
     struct match_entry *first, *last;
-    uint32_t count;
+    _Atomic uint32_t count; /* see count_change() */
     uint64_t turns;
     bool indexed;                /* some index is used */
     uint32_t kinds[MATCH_KINDS]; /* number of posted receives per kind */
     struct match_index indexes[MATCH_KINDS];
 };
+
+/* A count that changes under a lock, and that others read without it. */
+static inline void count_change(_Atomic uint32_t *count, int by)
+{
+    uint32_t now = atomic_load_explicit(count, memory_order_relaxed);
+    atomic_store_explicit(count, now + (uint32_t)by, memory_order_relaxed);
+}
+
+static inline bool count_any(const _Atomic uint32_t *count)
+{
+    return atomic_load_explicit(count, memory_order_relaxed) > 0;
+}
 
 /* All zero: empty. */
 struct match_queues {

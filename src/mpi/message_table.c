@@ -2,6 +2,7 @@
 #include "message_table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static uint32_t room_of(const struct message_table *table)
 {
@@ -47,8 +48,9 @@ static void grow(struct message_table *table)
 
 void message_table_add(struct message_table *table, struct message *message)
 {
-    if (table->count++ >= room_of(table) && room_of(table) < 1u << 28)
+    if (table->count >= room_of(table) && room_of(table) < 1u << 28)
         grow(table);
+    count_change(&table->count, 1);
     put(table, message);
 }
 
@@ -71,7 +73,7 @@ struct message *message_table_take(struct message_table *table, uint64_t member,
     struct message *message = *at;
     if (!message) return NULL;
     *at = message->next;
-    table->count--;
+    count_change(&table->count, -1);
     return message;
 }
 
@@ -92,7 +94,7 @@ struct message *message_table_take_all(struct message_table *table,
             *at = message->next;
             message->next = taken;
             taken = message;
-            table->count--;
+            count_change(&table->count, -1);
         }
     }
     return taken;
@@ -102,5 +104,6 @@ void message_table_free(struct message_table *table)
 {
     if (table->count > 0) return;
     free(table->grown);
-    *table = (struct message_table){0};
+    table->grown = NULL;
+    memset(table->few, 0, sizeof table->few);
 }

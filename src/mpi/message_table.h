@@ -7,7 +7,8 @@
 
 struct message_table {
     struct message **grown; /* `mask` + 1 slots; NULL: the initial ones */
-    uint32_t mask, count;
+    uint32_t mask;
+    _Atomic uint32_t count; /* see count_change() */
     struct message *few[64];
 };
 

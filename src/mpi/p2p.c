@@ -294,10 +294,7 @@ void p2p_member_lost(uint64_t member)
 
 bool p2p_busy(void)
 {
-    pthread_mutex_lock(&lock);
-    bool busy = queues.posted.first != NULL;
-    pthread_mutex_unlock(&lock);
-    return busy;
+    return count_any(&queues.posted.count);
 }
 
 void p2p_stop(void)

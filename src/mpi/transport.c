@@ -444,10 +444,8 @@ bool transport_drop(uint32_t context, int error)
 bool transport_busy(void)
 {
     if (!world.pccl) return false;
-    partners_lock();
-    bool busy = outgoing.count > 0 || incoming.count > 0;
-    partners_unlock();
-    return busy || partners_wait() || p2p_busy();
+    return count_any(&outgoing.count) || count_any(&incoming.count) ||
+           partners_wait() || p2p_busy();
 }
 
 void transport_stop(void)
