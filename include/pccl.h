@@ -1017,12 +1017,14 @@ typedef enum pcclCollectiveKind_t {
                               recv_bytes[r], recv_displs[r] from rank r; all
                               four arrays have world entries and must agree
                               pairwise; sendbuf and recvbuf do not overlap */
-    pcclKindReduceScatter = 5 /* world*count elements of datatype in sendbuf;
+    pcclKindReduceScatter = 5, /* world*count elements of datatype in sendbuf;
                               recvbuf gets count elements: block number r of
                               all members, reduced with op, at rank r. recvbuf
                               may lie anywhere, in sendbuf, too: it is written
                               at the end. Until then the library has memory for
                               world*count elements of its own */
+    pcclKindScan = 6 /* a prefix reduction, which the caller makes of others:
+                        an argument of pcclChooseCollective alone */
 } pcclCollectiveKind_t;
 
 /* Of an all-to-all: the pairs that exchange data. All other sizes are 0, but
@@ -1094,6 +1096,29 @@ PCCL_EXPORT pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op,
 PCCL_EXPORT pcclResult_t pcclCollective(const pcclCollective_t *op,
                                         pcclComm_t *comm,
                                         pcclReduceInfo_t *info_out);
+
+/* Small vectors and blocks take fewer messages if all members get those of all,
+ * and each keeps its own. Sets kind and flow to those of the collective that
+ * carries out best what they name, of vectors or blocks of count bytes:
+ *
+ * pcclKindAllReduce, pcclFlowToRoot      a sum for the root: the same, or with
+ *                                        pcclFlowAll
+ * pcclKindReduceScatter                  the same, or an all-reduce
+ * pcclKindAllToAllV, pcclFlowToRoot      a gather: the same, or an all-gather
+ * pcclKindAllToAllV, pcclFlowFromRoot    a scatter: the same, or a broadcast of
+ *                                        all blocks
+ * pcclKindAllToAllV, pcclFlowEven        the same, or an all-gather of the
+ *                                        blocks for all
+ * pcclKindScan                           an all-gather; or an all-to-all of
+ *                                        slices, and another one back; or, with
+ *                                        pcclFlowToRoot, a gather and a scatter
+ *
+ * Of *op size, kind, flow, count, members and member_count count. The answer is
+ * the same on all members of a scope, or of a view. Never blocks.
+ *
+ * pcclInvalidArgument  it is none of these. */
+PCCL_EXPORT pcclResult_t pcclChooseCollective(pcclCollective_t *op,
+                                              pcclComm_t *comm);
 
 /* Makes the operation under way with this tag end with pcclOperationFailed for
  * all of its members, which may wait in it for a member that will not come. If

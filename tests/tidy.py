@@ -194,7 +194,8 @@ LAYERS = {
     # Its rules are those of the table, and of the plan of probes.
     "src/bench/": ["include/", "src/bench/"],
     "src/bench/bench_algorithms.c": ["src/bench/", "src/master/master.h",
-                                     "src/ring/algorithm_table.h"],
+                                     "src/ring/algorithm_table.h",
+                                     "src/ring/choose.h"],
     "src/bench/borders.h": ["src/ring/algorithm_table.h"],
     "src/launch/main.c": ["src/launch/launch.h"],
     # The MPI facade is a client like any other.

@@ -4,6 +4,7 @@
 
 #include "../master/master.h"
 #include "../ring/algorithm_table.h"
+#include "../ring/choose.h"
 
 #include <string.h>
 
@@ -120,22 +121,58 @@ static void print_grid(enum plan_coll coll, uint32_t layout)
     }
 }
 
+static const char *const places[] = {
+    [WHERE_ANY] = "anywhere",
+    [WHERE_MEMORY] = "shared memory",
+    [WHERE_BOARDS] = "shared memory, boards",
+    [WHERE_ROOM] = "shared memory, a processor for each rank",
+    [WHERE_CROWDED] = "shared memory, no processor for each rank",
+    [WHERE_SOCKETS] = "one host, TCP",
+    [WHERE_HOST] = "one host",
+    [WHERE_HOSTS] = "several hosts",
+    [WHERE_GRID] = "many hosts, grid",
+    [WHERE_SITES] = "sites"};
+
+static const char *const flows[] = {[FLOW_ALL] = "",
+                                    [FLOW_TO_ROOT] = "to a root; ",
+                                    [FLOW_FROM_ROOT] = "from a root; ",
+                                    [FLOW_EVEN] = "equal blocks; "};
+
+static void print_ranks(uint32_t min, uint32_t max)
+{
+    if (min > 0) printf(", from %u ranks on", min);
+    if (max > 0) printf(", up to %u ranks", max);
+}
+
+static void print_way(const struct detour *d)
+{
+    static const char *const times[] = {[OF_EACH] = "",
+                                        [OF_SHARE] = "by ranks ",
+                                        [OF_OTHERS] = "times others ",
+                                        [OF_ALL] = "times ranks ",
+                                        [OF_PAIRS] = "times ranks squared "};
+    static const char *const ways[] = {[AS_ASKED] = "as it is",
+                                       [AS_ALL] = "everybody gets all",
+                                       [AS_STAR] = "to one and back"};
+    char text[16];
+    for (unsigned coll = 0; coll <= COLL_SCAN; coll++)
+        if (d->colls >> coll & 1)
+            printf("%s (", coll == COLL_SCAN
+                               ? "scan"
+                               : algorithm_coll_name((enum plan_coll)coll));
+    for (unsigned flow = 0; flow < FLOW_COUNT; flow++)
+        if (d->flows >> flow & 1) printf("%s", flows[flow]);
+    printf("%s", places[d->where]);
+    if (d->max > 0)
+        printf(", %sup to %s", times[d->of], size_text(d->max, text));
+    print_ranks(d->world_min, d->world_max);
+    printf("): %s\n    %s", ways[d->as], d->why);
+    if (d->measured) printf(" [NOTES.md: %s]", d->measured);
+    printf("\n");
+}
+
 static void print_row(const struct choice *c)
 {
-    static const char *const places[] = {
-        [WHERE_ANY] = "anywhere",
-        [WHERE_MEMORY] = "shared memory",
-        [WHERE_BOARDS] = "shared memory, boards",
-        [WHERE_ROOM] = "shared memory, a processor for each rank",
-        [WHERE_SOCKETS] = "one host, TCP",
-        [WHERE_HOST] = "one host",
-        [WHERE_HOSTS] = "several hosts",
-        [WHERE_GRID] = "many hosts, grid",
-        [WHERE_SITES] = "sites"};
-    static const char *const flows[] = {[FLOW_ALL] = "",
-                                        [FLOW_TO_ROOT] = "to a root; ",
-                                        [FLOW_FROM_ROOT] = "from a root; ",
-                                        [FLOW_EVEN] = "equal blocks; "};
     char text[16];
     for (unsigned coll = 0; coll < COLL_COUNT; coll++) {
         if (c->colls != ~0u && (c->colls >> coll & 1))
@@ -146,8 +183,7 @@ static void print_row(const struct choice *c)
     if (c->bytes_max > 0) printf(", up to %s", size_text(c->bytes_max, text));
     if (c->total_max > 0)
         printf(", times others up to %s", size_text(c->total_max, text));
-    if (c->world_min > 0) printf(", from %u ranks on", c->world_min);
-    if (c->world_max > 0) printf(", up to %u ranks", c->world_max);
+    print_ranks(c->world_min, c->world_max);
     printf("): %s%s\n    %s", c->algorithm->name,
            c->algorithm->codes ? " of codes" : "", c->why);
     if (c->measured) printf(" [NOTES.md: %s]", c->measured);
@@ -157,7 +193,11 @@ static void print_row(const struct choice *c)
 int bench_algorithms(void)
 {
     const struct choice *c;
-    printf("The first row that applies and fits is taken; PCCL_ALGORITHM= "
+    const struct detour *d;
+    printf("What carries out an MPI collective: the first row that applies.\n"
+           "Bytes are those of the vector, or of a block.\n\n");
+    for (uint32_t i = 0; (d = choose_row(i)) != NULL; i++) print_way(d);
+    printf("\nThe first row that applies and fits is taken; PCCL_ALGORITHM= "
            "forces one.\nBytes are those of the vector, or of a block.\n\n");
     for (uint32_t i = 0; (c = algorithm_row(i)) != NULL; i++) print_row(c);
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,

@@ -12,11 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    FINISH_TRIES = 1000,
-    PAIRS_END = 33,         /* members from which on a tree takes small ones */
-    PAIRS_BYTES = 8 * 1024, /* tests/bench/NOTES.md: small pairs */
-};
+enum { FINISH_TRIES = 1000 };
 
 /* ---------------------------------------------------------------- resources */
 
@@ -161,11 +157,40 @@ void coll_sign(struct coll *coll)
         coll_sign_number(coll, "root", (uint64_t)coll_root_now(coll));
 }
 
-bool coll_takes_pairs(const struct coll *coll, MPI_Count size)
+/* A question as a word, with room for the answer in the low bits. */
+static uint64_t question_word(const pcclCollective_t *ask)
 {
-    const struct group *members = coll->members;
-    return coll->comm->follows_world && members->shares_memory &&
-           members->size < PAIRS_END && size > PAIRS_BYTES / members->size;
+    uint64_t bits = (uint64_t)ask->kind << 2 | (uint64_t)ask->flow;
+    return ((uint64_t)ask->count << 6 | bits << 1 | !ask->members) << 6;
+}
+
+/* Most programs ask the same of their members again and again. */
+void coll_choose(struct coll *coll, pcclCollectiveKind_t kind, pcclFlow_t flow,
+                 MPI_Count bytes)
+{
+    struct group *members = coll->members;
+    bool whole = coll->comm->follows_world;
+    pcclCollective_t *op = &coll->op;
+    op->kind = kind;
+    op->flow = flow;
+    if (members->size == 1) return;
+    pcclCollective_t ask = {.size = sizeof ask,
+                            .kind = kind,
+                            .flow = flow,
+                            .count = (size_t)bytes,
+                            .members = whole ? NULL : members->ids,
+                            .member_count = whole ? 0 : (size_t)members->size};
+    uint64_t word = question_word(&ask);
+    uint64_t known =
+        atomic_load_explicit(&members->chosen, memory_order_relaxed);
+    if (known >> 6 != word >> 6) {
+        /* A process that is out of the run learns so at the launch. */
+        if (pcclChooseCollective(&ask, world.pccl) != pcclSuccess) return;
+        known = word | (uint64_t)ask.kind << 2 | (uint64_t)ask.flow;
+        atomic_store_explicit(&members->chosen, known, memory_order_relaxed);
+    }
+    op->kind = (pcclCollectiveKind_t)(known >> 2 & 7);
+    op->flow = (pcclFlow_t)(known & 3);
 }
 
 int coll_root_now(const struct coll *coll)
@@ -236,6 +261,7 @@ static void run_alone(const pcclCollective_t *op, size_t element_size)
         break;
     case pcclKindBroadcast:
     case pcclKindBarrier:
+    case pcclKindScan:
         break;
     }
 }

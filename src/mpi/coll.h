@@ -76,6 +76,7 @@ struct coll {
     MPI_Count sendcount, recvcount;
     struct type *sendtype, *recvtype;
     struct mpi_op *reducer;
+    int scale; /* elements of op.datatype in one of recvtype */
     bool rooted;
     int root; /* in `called` */
     /* What it needs ranks for (rank_use.h): the default is safe. */
@@ -158,10 +159,11 @@ void coll_sign_numbers(struct coll *coll, const char *name,
                        const uint64_t *numbers, int count);
 
 int coll_root_now(const struct coll *coll);
-/* Whether each member is to get its own blocks alone, and not those of all, of
- * small vectors or rows of so many bytes: pccl's fast path takes both ways,
- * among few members of one host. */
-bool coll_takes_pairs(const struct coll *coll, MPI_Count size);
+/* Sets kind and flow of the operation to those that pccl chooses for vectors or
+ * blocks of so many bytes: pcclChooseCollective(). A group of one keeps what is
+ * given. */
+void coll_choose(struct coll *coll, pcclCollectiveKind_t kind, pcclFlow_t flow,
+                 MPI_Count bytes);
 /* Whether this process is the root. In an intercommunicator a root is a rank of
  * the other group, MPI_ROOT or MPI_PROC_NULL. */
 bool coll_is_root(const struct coll *coll);

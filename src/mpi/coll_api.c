@@ -104,6 +104,13 @@ static int reduction_inter(struct coll *coll, const void *sendbuf,
     return coll_go(coll, mode);
 }
 
+/* Takes over the type and the operator if pccl has both. */
+static bool pccl_reduces(struct coll *coll)
+{
+    return type_to_pccl(coll->recvtype, &coll->op.datatype, &coll->scale) &&
+           op_to_pccl(coll->reducer, coll->recvtype, &coll->op.op);
+}
+
 /* Common part of all calls that reduce `count` elements of every member: the
  * caller has set keep* and fold. */
 static int reduction(struct coll *coll, const void *sendbuf, void *recvbuf,
@@ -124,15 +131,9 @@ static int reduction(struct coll *coll, const void *sendbuf, void *recvbuf,
         result = MPI_ERR_BUFFER;
     if (result != MPI_SUCCESS)
         return coll_refuse(coll, result, check_text(result));
-    pcclDataType_t datatype;
-    pcclRedOp_t pccl_op;
-    int scale;
-    bool direct = coll->fold == FOLD_ALL &&
-                  type_to_pccl(coll->recvtype, &datatype, &scale) &&
-                  op_to_pccl(coll->reducer, coll->recvtype, &pccl_op);
-    coll->step = direct                   ? step_reduce_direct
-                 : coll->fold == FOLD_ALL ? step_reduce_fold
-                                          : step_scan;
+    coll->step = coll->fold != FOLD_ALL ? step_scan
+                 : pccl_reduces(coll)   ? step_reduce_direct
+                                        : step_reduce_fold;
     coll->sendbuf = sendbuf;
     coll->recvbuf = recvbuf;
     coll->recvcount = count;

@@ -13,26 +13,6 @@
 /* Bytes gathered at once, over all members. */
 enum { FOLD_MEMORY = 16 << 20 };
 
-/* A reduce-scatter is an all-reduce, of which each member keeps its part, where
- * that has fewer messages or takes the fast path: of less than so many bytes of
- * one block or of all, or among more members than are to be linked for it.
- * Where the fast path takes both, coll_takes_pairs() decides. */
-enum {
-    SCATTER_BLOCK = 16 * 1024,
-    SCATTER_TOTAL = 64 * 1024,
-    SCATTER_MEMBERS = 32,
-    SCATTER_MANY = 5, /* members whose all-reduce goes over a tree */
-    SCATTER_TOTAL_MANY = 32 * 1024, /* ... and pairs from more bytes on */
-};
-
-/* Sums for a root: NOTES.md, "to and from one root". */
-enum {
-    REDUCE_MANY = 9,          /* members whose sums always go to the root */
-    REDUCE_SHARED = 3 * 1024, /* bytes of all but one that go to all */
-    REDUCE_ROOM = 960 * 1024, /* ... with a processor for each, */
-    REDUCE_TREE = 64 * 1024, /* ... or bytes of one, above which no tree adds */
-};
-
 /* Elements that operators see as the same have the same name. */
 static const char *const element_names[ELEMENT_COUNT] = {
     [ELEMENT_NONE] = "of the program",
@@ -94,17 +74,6 @@ static bool is_even_scatter(const struct coll *coll)
     return n == coll->members->size;
 }
 
-static bool is_scatter(const struct coll *coll)
-{
-    if (!is_even_scatter(coll)) return false;
-    MPI_Count n = coll->members->size;
-    MPI_Count size = coll->recvcount * coll->recvtype->size;
-    if (coll_takes_pairs(coll, size))
-        return n < SCATTER_MANY || size > SCATTER_TOTAL_MANY;
-    return n <= SCATTER_MEMBERS && size >= n * SCATTER_BLOCK &&
-           size > SCATTER_TOTAL;
-}
-
 /* Stores elements [keep_first, keep_first + keep_count) of a full result. */
 static void keep(const struct coll *coll, const void *result)
 {
@@ -116,48 +85,48 @@ static void keep(const struct coll *coll, const void *result)
 }
 
 /* The sum goes to the root alone, unless a loss may give the root's number to a
- * process that does not know it (E7). Among few members small sums go to all:
- * that is one message deep. With a processor for each those sums go to all
- * of which everybody adds a part. */
-static bool goes_to_root(const struct coll *coll)
+ * process that does not know it (E7). */
+static void choose(struct coll *coll)
 {
-    MPI_Count n = coll->members->size;
-    MPI_Count size = coll->recvcount * coll->recvtype->size;
-    MPI_Count all = size * (n - 1);
-    bool small = n < REDUCE_MANY && all <= REDUCE_SHARED;
-    if (coll->members->roomy) small = all <= REDUCE_ROOM || size > REDUCE_TREE;
-    return coll->call == CALL_REDUCE && world.policy != FAILURE_SHRINK &&
-           coll->members->shares_memory && n > 2 && !small;
+    MPI_Count size = coll->recvtype->size;
+    coll->op.kind = pcclKindAllReduce;
+    coll->op.flow = pcclFlowAll;
+    if (is_even_scatter(coll))
+        coll_choose(coll, pcclKindReduceScatter, pcclFlowAll,
+                    coll->keep_count * size);
+    else if (coll->call == CALL_REDUCE && world.policy != FAILURE_SHRINK)
+        coll_choose(coll, pcclKindAllReduce, pcclFlowToRoot,
+                    coll->recvcount * size);
+}
+
+/* What pccl returns here is what this member keeps. */
+static bool gets_its_part(const struct coll *coll)
+{
+    if (coll->op.kind == pcclKindReduceScatter) return true;
+    if (coll->op.flow == pcclFlowToRoot && !coll_is_root(coll)) return true;
+    return coll->keep && coll->keep_first == 0 &&
+           coll->keep_count == coll->recvcount;
 }
 
 int step_reduce_direct(struct coll *coll)
 {
-    const struct type *type = coll->recvtype;
-    int scale;
-    bool scatter = is_scatter(coll);
-    bool whole = scatter || (coll->keep && coll->keep_first == 0 &&
-                             coll->keep_count == coll->recvcount);
     if (coll->round == 1) {
         if (coll->stages[0]) keep(coll, coll->stages[0]);
         return COLL_DONE;
     }
-    bool rooted = goes_to_root(coll);
-    coll->op.recvbuf = coll->recvbuf;
-    if (!whole && (!rooted || coll_is_root(coll))) {
-        coll->op.recvbuf =
-            coll_stage(coll, 0, (size_t)(coll->recvcount * type->size));
-        if (!coll->op.recvbuf) return MPI_ERR_NO_MEM;
-    }
-    bool direct = type_to_pccl(type, &coll->op.datatype, &scale) &&
-                  op_to_pccl(coll->reducer, type, &coll->op.op);
-    assert(direct);
-    (void)direct;
+    pcclCollective_t *op = &coll->op;
+    choose(coll);
+    bool scatter = op->kind == pcclKindReduceScatter;
     MPI_Count count = scatter ? coll->keep_count : coll->recvcount;
-    coll->op.kind = scatter ? pcclKindReduceScatter : pcclKindAllReduce;
-    coll->op.sendbuf = coll->in_place ? coll->recvbuf : coll->sendbuf;
-    coll->op.count = (size_t)count * (size_t)scale;
-    coll->op.flow = rooted ? pcclFlowToRoot : pcclFlowAll;
-    coll->op.root = rooted ? coll_root_now(coll) : 0;
+    op->sendbuf = coll->in_place ? coll->recvbuf : coll->sendbuf;
+    op->recvbuf = coll->recvbuf;
+    op->count = (size_t)count * (size_t)coll->scale;
+    op->root = op->flow == pcclFlowToRoot ? coll_root_now(coll) : 0;
+    if (!gets_its_part(coll)) {
+        MPI_Count size = count * coll->recvtype->size;
+        op->recvbuf = coll_stage(coll, 0, (size_t)size);
+        if (!op->recvbuf) return MPI_ERR_NO_MEM;
+    }
     coll_sign_reduction(coll);
     return COLL_RUN;
 }

@@ -12,33 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the vectors of all members, from which on a slice each costs less
- * than all vectors for everybody, and with a processor for each (tests/bench/
- * NOTES.md: scan; posts). */
-enum { SLICED_MIN = 256 * 1024, SLICED_MIN_ROOM = 128 * 1024 };
-
-/* Of those that go to one member, where processors are shared: bytes of all
- * vectors that are still gathered by all, and of one vector for each member,
- * beyond which the one that folds takes longer than all together (ibid.). */
-enum { STAR_TOTAL = 32 * 1024, STAR_EACH = 8 * 1024 };
-
 /* Stages: the packed input, a slice of all vectors, the packed result. */
 enum { INPUT, SLICES, RESULT };
 
 /* Only the members of the moment decide: a restart may have fewer. */
-static bool is_star(const struct coll *coll)
+static void choose(struct coll *coll)
 {
-    MPI_Count n = coll->members->size;
-    MPI_Count size = coll->recvcount * coll->recvtype->size;
-    return coll->members->shares_memory && !coll->members->roomy &&
-           size > STAR_TOTAL / n && size <= n * STAR_EACH;
+    coll->op.kind = pcclKindAllGather;
+    if (coll->members->size > 1)
+        coll_choose(coll, pcclKindScan, pcclFlowAll,
+                    coll->recvcount * coll->recvtype->size);
 }
 
-static bool is_sliced(const struct coll *coll)
+/* To one member, and back from it. */
+static bool is_star(const struct coll *coll)
 {
-    MPI_Count all = coll->recvtype->size * coll->members->size;
-    MPI_Count least = coll->members->roomy ? SLICED_MIN_ROOM : SLICED_MIN;
-    return all > 0 && coll->members->size > 1 && coll->recvcount >= least / all;
+    return coll->op.flow != pcclFlowAll;
 }
 
 /* In a star the first member's slice is everything. */
@@ -153,7 +142,8 @@ static int transpose_back(struct coll *coll)
 
 int step_scan(struct coll *coll)
 {
-    if (!is_star(coll) && !is_sliced(coll)) return step_reduce_fold(coll);
+    if (coll->round == 0) choose(coll);
+    if (coll->op.kind == pcclKindAllGather) return step_reduce_fold(coll);
     if (coll->round == 0) return transpose(coll);
     if (coll->round == 1) return transpose_back(coll);
     bool gets = coll->fold == FOLD_UP_TO || coll->members->rank > 0;

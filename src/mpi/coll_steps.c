@@ -5,21 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    SHARED_MEMBERS = 9, /* whose small blocks go over a tree */
-    SHARED_BYTES = 256 * 1024,
-    SHARED_BYTES_FEW = 16 * 1024, /* ... among fewer members */
-    /* ... that share memory: of more, a tree passes each block to its owner
-     * alone ("all-to-all of many ranks") */
-    SHARED_BYTES_NEAR = 64 * 1024,
-    /* ... with a root that shares memory with them: NOTES.md, "to and from one
-     * root" */
-    SHARED_BYTES_ROOT = 2 * 1024,
-    /* With a processor for each ("posts"); of an all-to-all. */
-    SHARED_BYTES_ROOM = 16 * 1024,
-    SHARED_BYTES_PAIRS = 8 * 1024,
-};
-
 int step_barrier(struct coll *coll)
 {
     if (coll->round == 1) return COLL_DONE;
@@ -187,30 +172,7 @@ static bool even_sizes(const struct coll *coll, MPI_Count *send,
     return *send >= 0;
 }
 
-/* Small blocks of equal size go to all members, and each takes its own. Among
- * many they go over a tree: 2(n-1) messages, where pairs send n(n-1). Among few
- * each sends to each, as pairs do, but all get the same bytes: nobody waits for
- * DONE (rule D5), and the fast path may take it. It takes larger ones as pairs
- * (rule D9d), or between a root and each other member (rule D9e). */
-static bool is_shared(const struct coll *coll, MPI_Count size)
-{
-    MPI_Count n = coll->members->size;
-    MPI_Count blocks = coll->call == CALL_ALLTOALL ? n * n : n;
-    bool roomy = coll->members->roomy;
-    if (coll->call == CALL_ALLTOALL && !roomy &&
-        coll_takes_pairs(coll, n * size))
-        return false;
-    MPI_Count most = n < SHARED_MEMBERS ? SHARED_BYTES_FEW : SHARED_BYTES;
-    if (coll->members->shares_memory && coll->call != CALL_ALLTOALL)
-        most = n < SHARED_MEMBERS ? SHARED_BYTES_ROOT : 0;
-    else if (coll->members->shares_memory && n >= SHARED_MEMBERS)
-        most = SHARED_BYTES_NEAR;
-    if (roomy)
-        most = coll->call == CALL_ALLTOALL ? SHARED_BYTES_PAIRS
-                                           : SHARED_BYTES_ROOM;
-    return size <= most / blocks;
-}
-
+/* All members get the blocks of all, and each takes its own. */
 static int share_prepare(struct coll *coll, MPI_Count size)
 {
     size_t n = (size_t)coll->members->size, each = (size_t)size;
@@ -230,12 +192,10 @@ static int share_prepare(struct coll *coll, MPI_Count size)
         if (block_size(&send[i]) > 0)
             type_pack(send[i].address, send[i].count, send[i].type, 0,
                       from + (gathers ? 0 : i * each), size);
-    op->kind = pcclKindAllGather;
     op->sendbuf = from;
     op->recvbuf = to;
     op->count = mine;
-    if (coll->call != CALL_SCATTER) return COLL_RUN;
-    op->kind = pcclKindBroadcast;
+    if (op->kind == pcclKindAllGather) return COLL_RUN;
     op->sendbuf = NULL;
     op->root = coll_root_now(coll);
     return COLL_RUN;
@@ -256,22 +216,25 @@ static void share_finish(const struct coll *coll, MPI_Count size)
     }
 }
 
-/* A gather or a scatter of a group tells the library its root, and what has
- * equal blocks their size. */
-static void set_flow(struct coll *coll)
+/* A gather or a scatter of a group tells pccl its root, and what has equal
+ * blocks their size: pccl may choose another collective for these. */
+static void choose(struct coll *coll)
 {
     pcclCollective_t *op = &coll->op;
     MPI_Count each, back;
+    op->kind = pcclKindAllToAllV;
+    op->flow = pcclFlowAll;
     if (coll->comm->remote) return;
-    if (coll->call == CALL_ALLTOALL && even_sizes(coll, &each, &back) &&
-        each == back) {
-        op->flow = pcclFlowEven;
-        op->count = (size_t)each;
-        return;
-    }
     if (coll->call == CALL_GATHER) op->flow = pcclFlowToRoot;
     if (coll->call == CALL_SCATTER) op->flow = pcclFlowFromRoot;
     if (op->flow != pcclFlowAll) op->root = coll_root_now(coll);
+    if (!even_sizes(coll, &each, &back)) return;
+    coll_sign_number(coll, "bytes of a block sent", (uint64_t)each);
+    coll_sign_number(coll, "bytes of a block received", (uint64_t)back);
+    if (each != back) return;
+    op->count = (size_t)each;
+    coll_choose(coll, op->kind,
+                coll->call == CALL_ALLTOALL ? pcclFlowEven : op->flow, each);
 }
 
 static int exchange_prepare(struct coll *coll)
@@ -285,13 +248,10 @@ static int exchange_prepare(struct coll *coll)
     size_t *arrays = coll->exchange;
     coll->describe(coll, send, recv);
     coll_sign(coll);
-    MPI_Count each, back;
-    if (even_sizes(coll, &each, &back)) {
-        coll_sign_number(coll, "bytes of a block sent", (uint64_t)each);
-        coll_sign_number(coll, "bytes of a block received", (uint64_t)back);
-        if (each == back && is_shared(coll, each))
-            return share_prepare(coll, each);
-    }
+    choose(coll);
+    pcclCollective_t *op = &coll->op;
+    if (op->kind != pcclKindAllToAllV)
+        return share_prepare(coll, (MPI_Count)op->count);
     for (size_t i = 0; i < n; i++) {
         arrays[i] = (size_t)block_size(&send[i]);
         arrays[2 * n + i] = (size_t)block_size(&recv[i]);
@@ -300,7 +260,6 @@ static int exchange_prepare(struct coll *coll)
     bool direct = blocks_range(send, (int)n, &low, &high);
     bool direct2 = blocks_range(recv, (int)n, &low2, &high2) && !coll->in_place;
     if (low < high2 && low2 < high) direct = false;
-    pcclCollective_t *op = &coll->op;
     if (direct) {
         op->sendbuf = (const void *)(low == UINTPTR_MAX ? 0 : low);
         for (size_t i = 0; i < n; i++)
@@ -317,8 +276,6 @@ static int exchange_prepare(struct coll *coll)
                      blocks_stage(coll, recv, 1, arrays + 3 * n, false))) {
         return MPI_ERR_NO_MEM;
     }
-    op->kind = pcclKindAllToAllV;
-    set_flow(coll);
     op->send_bytes = arrays;
     op->send_displs = arrays + n;
     op->recv_bytes = arrays + 2 * n;

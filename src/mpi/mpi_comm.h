@@ -15,10 +15,8 @@ struct group {
     struct object object;
     uint64_t epoch; /* of the view that the list is from; 0: none */
     int size;
-    int rank; /* MPI_UNDEFINED: not a member */
-    /* It is a view whose members are on one host and share memory. */
-    bool shares_memory;
-    bool roomy; /* these members could have a processor each */
+    int rank;                /* MPI_UNDEFINED: not a member */
+    _Atomic uint64_t chosen; /* the last answer of pccl about it (coll.c) */
     struct group *retired_next;
     struct session_room *session; /* see `session` of struct comm */
     uint64_t ids[];

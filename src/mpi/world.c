@@ -206,14 +206,6 @@ static pcclMember_t *told_replace(const pcclMember_t *members, int size,
     return before;
 }
 
-static bool share_memory(const pcclMember_t *members, int size)
-{
-    uint64_t host = members[0].host;
-    for (int i = 1; i < size; i++)
-        if (members[i].host != host) return false;
-    return host != 0 && host % 2 == 0;
-}
-
 static void tell_crowd(const pcclMember_t *members, int rank, int size)
 {
     uint64_t host = members[rank].host;
@@ -237,9 +229,6 @@ bool world_refresh(void)
         view = group_new(size);
         if (view) {
             for (int i = 0; i < size; i++) view->ids[i] = members[i].id;
-            view->shares_memory = share_memory(members, size);
-            view->roomy = view->shares_memory &&
-                          host_processors(members[0].host) >= (uint32_t)size;
             tell_crowd(members, rank, size);
             view->rank = rank;
             view->epoch = epoch;

@@ -11,6 +11,15 @@ enum {
     ARGUMENTS_MOST = 8
 };
 
+/* Both have one order. */
+static_assert((int)COLL_BROADCAST == (int)pcclKindBroadcast &&
+                  (int)COLL_BARRIER == (int)pcclKindBarrier &&
+                  (int)COLL_ALLGATHER == (int)pcclKindAllGather &&
+                  (int)COLL_ALLTOALLV == (int)pcclKindAllToAllV &&
+                  (int)COLL_REDUCE_SCATTER == (int)pcclKindReduceScatter &&
+                  (int)COLL_SCAN == (int)pcclKindScan,
+              "kinds of collectives");
+
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash ^= value + 0x9e3779b97f4a7c15u;
@@ -83,10 +92,7 @@ static void fill_request(struct op_request *r, const struct engine *e,
                          const pcclQuantizationOptions_t *q, uint32_t world,
                          uint32_t rank)
 {
-    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
-                                           COLL_BARRIER,   COLL_ALLGATHER,
-                                           COLL_ALLTOALLV, COLL_REDUCE_SCATTER};
-    enum plan_coll coll = colls[op->kind];
+    enum plan_coll coll = (enum plan_coll)op->kind;
     *r = (struct op_request){
         .tag = op->tag,
         .sendbuf = op->sendbuf,
@@ -224,18 +230,6 @@ static void describe(pcclComm_t *c, int result, uint32_t number)
                        c->session->notified.world, c->session->minimum);
 }
 
-static pcclCollectiveKind_t kind_of(const struct op *op)
-{
-    static const pcclCollectiveKind_t kinds[COLL_COUNT] = {
-        [COLL_ALLREDUCE] = pcclKindAllReduce,
-        [COLL_BROADCAST] = pcclKindBroadcast,
-        [COLL_BARRIER] = pcclKindBarrier,
-        [COLL_ALLGATHER] = pcclKindAllGather,
-        [COLL_ALLTOALLV] = pcclKindAllToAllV,
-        [COLL_REDUCE_SCATTER] = pcclKindReduceScatter};
-    return kinds[op_coll(op)];
-}
-
 /* `told`: what is told of the operation, or NULL. */
 static pcclResult_t take(pcclComm_t *c, struct op *op, pccl_ns until,
                          pcclReduceInfo_t *info, struct told_op *told)
@@ -249,7 +243,7 @@ static pcclResult_t take(pcclComm_t *c, struct op *op, pccl_ns until,
             "the operation goes on: await it, or have it fail");
     }
     pcclReduceInfo_t got = {0};
-    pcclCollectiveKind_t kind = kind_of(op);
+    pcclCollectiveKind_t kind = (pcclCollectiveKind_t)op_coll(op);
     if (told && told->async) *told = comm_tell_awaited(c, op, kind);
     if (told) op_look(op, &told->look);
     uint64_t mapped = op_mapped(op);
@@ -377,6 +371,24 @@ pcclResult_t pcclCollective(const pcclCollective_t *op, pcclComm_t *comm,
     if (!op || op->size < SIZE_WITHOUT_ARGUMENTS)
         return api_leave(c, pcclInvalidArgument);
     return api_leave(c, run(c, op, NULL, info_out));
+}
+
+pcclResult_t pcclChooseCollective(pcclCollective_t *op, pcclComm_t *comm)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    bool known = op && op->size >= sizeof *op && collective_may_choose(op) &&
+                 (!op->members || op->member_count > 0);
+    if (!known) return api_leave(c, pcclInvalidArgument);
+    struct plan_request way = {.coll = (enum plan_coll)op->kind,
+                               .flow = (enum plan_flow)op->flow,
+                               .count = op->count,
+                               .world = (uint32_t)op->member_count};
+    engine_choose(c->session->engine, op->members != NULL, &way);
+    op->kind = (pcclCollectiveKind_t)way.coll;
+    op->flow = (pcclFlow_t)way.flow;
+    return api_leave(c, pcclSuccess);
 }
 
 pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag)

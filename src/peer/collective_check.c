@@ -22,6 +22,15 @@ bool collective_is_rooted(const pcclCollective_t *op)
     return op->kind == pcclKindBroadcast || flows;
 }
 
+bool collective_may_choose(const pcclCollective_t *op)
+{
+    if (op->kind == pcclKindReduceScatter || op->kind == pcclKindScan)
+        return op->flow == pcclFlowAll;
+    if (op->kind == pcclKindAllReduce) return op->flow == pcclFlowToRoot;
+    return op->kind == pcclKindAllToAllV && op->flow > pcclFlowAll &&
+           op->flow <= pcclFlowEven;
+}
+
 static bool overlaps(const void *a, const void *b, size_t size)
 {
     uintptr_t x = (uintptr_t)a;
@@ -127,6 +136,8 @@ const char *collective_check(const pcclCollective_t *op, uint32_t world,
         return arrays ? NULL : "an array of sizes or displacements is NULL";
     case pcclKindReduceScatter:
         return check_sum(op, world, true);
+    case pcclKindScan:
+        break;
     }
     return "unknown kind of collective";
 }

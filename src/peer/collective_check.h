@@ -16,6 +16,9 @@ bool collective_is_rooted(const pcclCollective_t *op);
 /* A sum that goes to a root does not come to the others. */
 bool collective_has_result(const pcclCollective_t *op, uint32_t rank);
 
+/* Another collective may carry it out (ring/choose.h). */
+bool collective_may_choose(const pcclCollective_t *op);
+
 const char *collective_check(const pcclCollective_t *op, uint32_t world,
                              uint32_t rank);
 /* After that. The arrays have `world` entries. */

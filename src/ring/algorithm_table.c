@@ -391,7 +391,7 @@ static const char *unfit(const struct algorithm *a,
 
 /* ----------------------------------------------------------------- choice */
 
-static bool is_where(enum choice_where where, const struct plan_request *r)
+bool choice_is_where(enum choice_where where, const struct plan_request *r)
 {
     switch (where) {
     case WHERE_ANY:
@@ -401,7 +401,10 @@ static bool is_where(enum choice_where where, const struct plan_request *r)
     case WHERE_BOARDS:
         return r->one_host && r->shared_memory && r->boards;
     case WHERE_ROOM:
-        return is_where(WHERE_BOARDS, r) && r->roomy;
+        return choice_is_where(WHERE_BOARDS, r) && r->roomy;
+    case WHERE_CROWDED:
+        return choice_is_where(WHERE_MEMORY, r) &&
+               !choice_is_where(WHERE_ROOM, r);
     case WHERE_SOCKETS:
         return r->one_host && !r->shared_memory;
     case WHERE_HOST:
@@ -422,7 +425,8 @@ static bool applies(const struct choice *c, const struct plan_request *r)
     uint64_t size = r->count * r->element - r->spare;
     bool sized = r->coll != COLL_ALLTOALLV || r->flow == FLOW_EVEN;
     if (r->coll == COLL_BARRIER || !sized) size = 0;
-    if (!(c->colls >> r->coll & 1) || !is_where(c->where, r)) return false;
+    if (!(c->colls >> r->coll & 1) || !choice_is_where(c->where, r))
+        return false;
     if (c->flow != FLOW_ALL && c->flow != r->flow) return false;
     if (c->bytes_max > 0 && size > c->bytes_max) return false;
     if (c->total_max > 0 && size * (r->world - 1) > c->total_max) return false;

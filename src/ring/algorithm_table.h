@@ -12,6 +12,7 @@ enum choice_where {
     WHERE_MEMORY,  /* all members share the memory of one host */
     WHERE_BOARDS,  /* ... and show each other posts (rule L11) */
     WHERE_ROOM,    /* ... and have a processor each */
+    WHERE_CROWDED, /* they share memory, and lack one of these */
     WHERE_SOCKETS, /* ... are on one host and share no memory */
     WHERE_HOST,    /* ... are on one host */
     WHERE_HOSTS,   /* ... are on several hosts */
@@ -33,6 +34,8 @@ struct choice {
     /* Heading of tests/bench/NOTES.md with the measurement. */
     const char *measured;
 };
+
+bool choice_is_where(enum choice_where where, const struct plan_request *r);
 
 const struct algorithm *algorithm_choose(const struct plan_request *r);
 

@@ -33,6 +33,7 @@ enum plan_coll {
     COLL_ALLTOALLV,
     COLL_REDUCE_SCATTER,
     COLL_COUNT,
+    COLL_SCAN = COLL_COUNT, /* of callers: choose.h */
 };
 
 /* Of an all-to-all: the pairs that exchange data, and in which direction; of an

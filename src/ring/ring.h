@@ -108,6 +108,12 @@ const char *engine_forced(const struct engine *e, enum plan_coll coll);
 /* Names for PCCL_ALGORITHM, by number; NULL after the last. */
 const char *engine_algorithm_name(uint32_t i);
 
+/* Which collective carries out another one, or a scan, best: choose.h. Of `way`
+ * coll, flow and `count` bytes are set, and of a scope its members as `world`;
+ * sets coll and flow. The same on all members. */
+void engine_choose(const struct engine *e, bool scoped,
+                   struct plan_request *way);
+
 /* Operations: op.c. A tag is in flight here in one scope at a time. */
 struct op *engine_find(struct engine *e, uint64_t tag); /* not FREE */
 struct op *engine_launch(struct engine *e, const struct op_request *r,

@@ -1,5 +1,6 @@
 /* ring_face.c - functions of the operations for the session and the driver. See
  * ring.h. */
+#include "choose.h"
 #include "op.h"
 
 #include <stdlib.h>
@@ -29,6 +30,19 @@ struct links *engine_links(struct engine *e)
 uint32_t engine_tree_width(const struct engine *e)
 {
     return e->tree_width;
+}
+
+/* In a scope nothing takes the fast path, whose figures the rows for shared
+ * memory have. */
+void engine_choose(const struct engine *e, bool scoped,
+                   struct plan_request *way)
+{
+    way->one_host = !scoped && e->one_host != 0;
+    way->shared_memory = way->one_host && e->one_host % 2 == 0;
+    way->boards = !scoped && e->boards_on;
+    way->roomy = e->roomy;
+    if (!scoped) way->world = e->links.world;
+    (void)choose_way(way);
 }
 
 /* ------------------------------------------------------------ an operation */

@@ -156,6 +156,7 @@ static size_t fill(const pcclCollective_t *op, const uint64_t *ids,
         if ((uint32_t)op->root != rank && size > 0) memset(to, 0, size);
         return (uint32_t)op->root == rank ? 0 : size;
     case pcclKindBarrier:
+    case pcclKindScan:
         return 0;
     }
     return 0;
@@ -300,6 +301,24 @@ pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
     if (reduce_info_out)
         *reduce_info_out = (pcclReduceInfo_t){.rx_bytes = f->received};
     return f->result;
+}
+
+/* Now one way and now the other. */
+pcclResult_t pcclChooseCollective(pcclCollective_t *op, pcclComm_t *comm)
+{
+    (void)comm;
+    bool turns = op->count / 8 % 2;
+    if (op->kind == pcclKindScan)
+        op->kind = turns ? pcclKindAllGather : pcclKindAllToAllV;
+    else if (!turns)
+        return pcclSuccess;
+    else if (op->kind == pcclKindReduceScatter)
+        op->kind = pcclKindAllReduce;
+    else if (op->kind == pcclKindAllToAllV)
+        op->kind = op->flow == pcclFlowFromRoot ? pcclKindBroadcast
+                                                : pcclKindAllGather;
+    op->flow = pcclFlowAll;
+    return pcclSuccess;
 }
 
 pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag)
