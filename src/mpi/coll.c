@@ -30,7 +30,7 @@ void coll_begin(struct coll *coll)
     coll->called = (struct group *)(uintptr_t)comm_scope(coll->comm);
     coll->members = coll->called;
     object_retain(&coll->called->object);
-    coll->entries = comm_peers(coll->comm)->size;
+    coll->layout.entries = comm_peers(coll->comm)->size;
     coll->op.size = sizeof coll->op;
 }
 
@@ -48,18 +48,20 @@ void coll_stages_free(struct coll *coll)
         if (coll->stages[i]) free(coll->stages[i]);
         coll->stages[i] = NULL;
     }
-    if (coll->exchange) free(coll->exchange);
-    if (coll->blocks) free(coll->blocks);
-    coll->exchange = NULL;
-    coll->blocks = NULL;
+    if (coll->layout.exchange) free(coll->layout.exchange);
+    if (coll->layout.blocks) free(coll->layout.blocks);
+    coll->layout.exchange = NULL;
+    coll->layout.blocks = NULL;
 }
 
 /* Most small collectives have none of these. */
 static bool has_arguments(const struct coll *coll)
 {
     const void *const owned[] = {
-        coll->input,      coll->split,      coll->sendcounts, coll->recvcounts,
-        coll->senddispls, coll->recvdispls, coll->sendtypes,  coll->recvtypes};
+        coll->reduction.input,   coll->reduction.split,
+        coll->layout.sendcounts, coll->layout.recvcounts,
+        coll->layout.senddispls, coll->layout.recvdispls,
+        coll->layout.sendtypes,  coll->layout.recvtypes};
     uintptr_t any = 0;
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         any |= (uintptr_t)owned[i];
@@ -70,14 +72,14 @@ void coll_arguments_free(struct coll *coll)
 {
     coll_stages_free(coll);
     if (has_arguments(coll)) {
-        free(coll->input);
-        free(coll->split);
-        free(coll->sendcounts);
-        free(coll->recvcounts);
-        free(coll->senddispls);
-        free(coll->recvdispls);
-        free(coll->sendtypes);
-        free(coll->recvtypes);
+        free(coll->reduction.input);
+        free(coll->reduction.split);
+        free(coll->layout.sendcounts);
+        free(coll->layout.recvcounts);
+        free(coll->layout.senddispls);
+        free(coll->layout.recvdispls);
+        free(coll->layout.sendtypes);
+        free(coll->layout.recvtypes);
     }
     if (coll->members && coll->members != coll->called)
         object_release(&coll->members->object);
@@ -376,41 +378,43 @@ static int run_blocking(struct coll *coll)
 /* Restores a partly overwritten in-place input after a failure. */
 static int settle(struct coll *coll, int error)
 {
-    if (error != MPI_SUCCESS && coll->input)
+    if (error != MPI_SUCCESS && coll->reduction.input)
         type_unpack(coll->recvbuf, coll->recvcount, coll->recvtype, 0,
-                    coll->input, coll->recvcount * coll->recvtype->size);
-    coll->error = error;
+                    coll->reduction.input,
+                    coll->recvcount * coll->recvtype->size);
     return error;
 }
 
 /* Whether the operation is in flight. A revocation ends an operation for all of
  * its members. */
-static bool in_flight(struct coll *coll, enum coll_care care)
+static bool in_flight(const struct flight *f, enum coll_care care)
 {
+    const struct coll *coll = f->coll;
     bool done = true;
     pcclResult_t result = care == CARE_MOVE
-                              ? pcclTestAsync(&coll->handle, &done)
-                              : pcclWaitAsync(&coll->handle, 0, &done);
+                              ? pcclTestAsync(&f->handle, &done)
+                              : pcclWaitAsync(&f->handle, 0, &done);
     if (result != pcclSuccess || done) return false;
     if (comm_revoked(coll->comm))
         (void)pcclFailCollective(world.pccl, coll->op.tag);
     return true;
 }
 
-bool coll_advance(struct coll *coll, enum coll_care care)
+bool coll_advance(struct flight *f, enum coll_care care)
 {
+    struct coll *coll = f->coll;
     bool background = care == CARE_BACKGROUND;
     for (;;) {
         pcclResult_t result;
-        if (coll->failed != pcclSuccess) {
+        if (f->failed != pcclSuccess) {
             if (background) return false;
-            result = coll->failed;
-            coll->failed = pcclSuccess;
-        } else if (coll->launched) {
-            if (in_flight(coll, care)) return false;
+            result = f->failed;
+            f->failed = pcclSuccess;
+        } else if (f->launched) {
+            if (in_flight(f, care)) return false;
             pcclReduceInfo_t info = {0};
-            result = pcclAwaitAsyncReduce(&coll->handle, &info);
-            coll->launched = false;
+            result = pcclAwaitAsyncReduce(&f->handle, &info);
+            f->launched = false;
             if (result == pcclSuccess)
                 coll->round++;
             else
@@ -418,21 +422,21 @@ bool coll_advance(struct coll *coll, enum coll_care care)
         } else {
             int step = next_step(coll);
             if (step != COLL_RUN) {
-                (void)settle(coll, step);
+                f->error = settle(coll, step);
                 return true;
             }
-            result = pcclCollectiveAsync(&coll->op, world.pccl, &coll->handle);
-            coll->launched = result == pcclSuccess;
+            result = pcclCollectiveAsync(&coll->op, world.pccl, &f->handle);
+            f->launched = result == pcclSuccess;
             if (care == CARE_MOVE) care = CARE_LOOK; /* that moved it */
         }
         if (result == pcclSuccess) continue;
         if (background) {
-            coll->failed = result;
+            f->failed = result;
             return false;
         }
         int error = coll_failed(coll, result);
         if (error != MPI_SUCCESS) {
-            (void)settle(coll, error);
+            f->error = settle(coll, error);
             return true;
         }
     }
@@ -448,13 +452,14 @@ int coll_settle(struct coll *coll)
         return settle(coll, run_blocking(coll));
     struct call_wait w;
     waiting_begins(&w);
-    coll_pending_add(coll);
-    while (!coll_progress(coll)) {
+    struct flight flight = {.coll = coll};
+    coll_pending_add(&flight);
+    while (!coll_progress(&flight)) {
         coll_progress_all();
         if (waiting_turn(&w)) waiting_requests(&w, coll->function);
     }
     waiting_over(&w);
-    return coll->error;
+    return flight.error;
 }
 
 int coll_run(struct coll *coll)

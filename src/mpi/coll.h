@@ -17,6 +17,8 @@
 /* Results of a step function; any other value is a noted error class. */
 enum { COLL_DONE = 0, COLL_RUN = -1 };
 
+struct coll;
+
 enum { COLL_STAGES = 4, COLL_NAMED = 6 };
 
 /* Mode of a call: blocking, a request, or a persistent request. */
@@ -51,6 +53,39 @@ enum coll_call {
     CALL_NEIGHBOR_ALLTOALL
 };
 
+/* What goes between each two members (step_exchange). */
+struct layout {
+    bool even;   /* blocks of equal size, in rank order */
+    int entries; /* peers or neighbours */
+    /* Of each; owned, the types end with NULL: */
+    MPI_Count *sendcounts, *recvcounts;
+    MPI_Aint *senddispls, *recvdispls; /* in bytes */
+    struct type **sendtypes, **recvtypes;
+    void (*describe)(struct coll *, struct block *send, struct block *recv);
+    /* Until the restart or the end: the four arrays of an all-to-all, and the
+     * blocks, `world` to send, then `world` to receive. */
+    size_t *exchange;
+    struct block *blocks;
+};
+
+/* Of a reduction: the members to fold, and the elements that this one keeps. */
+struct reduction {
+    enum { FOLD_ALL, FOLD_BEFORE, FOLD_UP_TO } fold;
+    bool keep;
+    bool everyone; /* between groups: all members of both get a result */
+    MPI_Count keep_first, keep_count, block_count;
+    uint64_t *split; /* the count that each member keeps, or NULL; owned */
+    char *input;     /* copy of an in-place input, restored on failure; owned */
+};
+
+/* One word of each member: for context ids (step_context), or who has the data
+ * of a lost root. */
+struct agreement {
+    uint32_t wanted, candidate, mine, all;
+    struct comm *made; /* gets the context at the end, or NULL */
+};
+
+/* A collective that runs. */
 struct coll {
     struct comm
         *comm; /* holds a reference while the collective is nonblocking */
@@ -58,17 +93,12 @@ struct coll {
     enum coll_call call;
     int (*step)(struct coll *);
     uint32_t slot; /* of the communicator, see comm.h */
-    uint32_t turn; /* number of predecessors in the slot, if ordered */
-    bool ordered;
     /* Members at the time of the call, and those that take part now; with a
      * reference each, or one if they are the same. */
     struct group *called, *members;
     int round; /* operations that succeeded since round 0 */
     pcclCollective_t op;
-    size_t *exchange;          /* the four arrays of an all-to-all, or NULL */
     void *stages[COLL_STAGES]; /* buffers until the restart or the end */
-    struct block
-        *blocks; /* of the exchange: `world` to send, then `world` to receive */
 
     /* Arguments; each step function uses some of them. */
     const void *sendbuf;
@@ -77,6 +107,7 @@ struct coll {
     struct type *sendtype, *recvtype;
     struct mpi_op *reducer;
     int scale; /* elements of op.datatype in one of recvtype */
+    bool in_place;
     bool rooted;
     int root; /* in `called` */
     /* What it needs ranks for (rank_use.h): the default is safe. */
@@ -90,38 +121,11 @@ struct coll {
     bool unaware;         /* it must fail: this process may not know its rank */
     bool orphan;          /* the root was lost: `root` is its number alone */
     bool has_data;        /* of a lost root, in recvbuf */
-    char *input; /* copy of an in-place input, restored on failure; owned */
-    bool in_place;
-    bool even; /* blocks of equal size, in rank order */
-    /* Per peer or neighbour; owned, the types end with NULL: */
-    int entries;
-    MPI_Count *sendcounts, *recvcounts;
-    MPI_Aint *senddispls, *recvdispls; /* in bytes */
-    struct type **sendtypes, **recvtypes;
-    void (*describe)(struct coll *, struct block *send, struct block *recv);
     /* This process takes the place of a lost root; NULL: none can. */
     void (*to_root)(struct coll *);
-    /* Of a reduction: the members to fold, and the elements that this one
-     * keeps. */
-    enum { FOLD_ALL, FOLD_BEFORE, FOLD_UP_TO } fold;
-    MPI_Count keep_first, keep_count, block_count;
-    bool keep;
-    bool everyone;   /* between groups: all members of both get a result */
-    uint64_t *split; /* the count that each member keeps, or NULL; owned */
-    /* Of an agreement on context ids, see step_context: */
-    uint32_t wanted, candidate, mine, all;
-    struct comm *made; /* gets the context at the end, or NULL */
-
-    /* Nonblocking: */
-    bool launched;
-    pcclResult_t failed; /* found in the background; a call handles it */
-    pcclAsyncReduceOp_t handle;
-    int error;
-    struct coll *next, *previous;
-    struct coll
-        *after; /* next collective of its slot, which waits for this one */
-    bool listed, busy;
-    atomic_bool finished;
+    struct layout layout;
+    struct reduction reduction;
+    struct agreement agreement;
 
     /* What pccl is to name where the members disagree; coll_sign() writes it.
      * Last, because coll_open() leaves it as it is. */
@@ -129,9 +133,22 @@ struct coll {
     uint64_t numbers[COLL_NAMED];
 };
 
-#define COLL_OR_RETURN(handle)                                                 \
-    COMM_OR_RETURN(comm, handle);                                              \
-    struct coll coll = {.comm = comm, .function = __func__}
+/* A collective that waits for its turn or for an operation while its caller
+ * does something else: of a request, or blocking beside others
+ * (coll_pending.c). */
+struct flight {
+    struct coll *coll;
+    bool ordered;
+    uint32_t turn; /* number of predecessors in the slot, if ordered */
+    bool launched;
+    pcclResult_t failed; /* found in the background; a call handles it */
+    pcclAsyncReduceOp_t handle;
+    int error;
+    struct flight *next, *previous;
+    struct flight *after; /* the next of its slot, which waits for this one */
+    bool listed, busy;
+    atomic_bool finished;
+};
 
 /* Sets the members; root is a rank at this point. The coll owns what is set
  * here and by its user, until coll_run, coll_go, coll_refuse or
@@ -177,7 +194,7 @@ int coll_old_rank(const struct coll *coll, int rank);
 void *coll_stage(struct coll *coll, int index, size_t size);
 
 /* Makes progress on nonblocking collectives; true when this one is finished. */
-bool coll_progress(struct coll *coll);
+bool coll_progress(struct flight *flight);
 void coll_progress_all(void);
 /* Waits a moment for the operation of one collective while the data of all make
  * progress; a message ends the wait. False: no operation to wait for. */
@@ -200,8 +217,8 @@ enum coll_care {
     CARE_LOOK,       /* another thread makes progress */
     CARE_BACKGROUND, /* likewise, see coll_progress_background() */
 };
-bool coll_advance(struct coll *coll, enum coll_care care);
-void coll_pending_add(struct coll *coll);
+bool coll_advance(struct flight *flight, enum coll_care care);
+void coll_pending_add(struct flight *flight);
 /* Applies PCCL_ON_FAILURE to a failed operation. MPI_SUCCESS: restart the
  * steps. */
 int coll_failed(struct coll *coll, pcclResult_t result);

@@ -38,7 +38,7 @@ static void describe_bcast(struct coll *coll, struct block *send,
     struct block whole = {coll->recvbuf, coll->recvcount, coll->recvtype};
     int root = coll_root_place(coll);
     if (root >= 0) recv[root] = whole;
-    for (int r = 0; coll_is_root(coll) && r < coll->entries; r++)
+    for (int r = 0; coll_is_root(coll) && r < coll->layout.entries; r++)
         send[coll_place(coll, r)] = whole;
 }
 
@@ -49,7 +49,7 @@ static int bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
     coll.call = CALL_BCAST;
     CHECK(check_root(&coll, root));
     coll.step = comm->remote ? step_exchange : step_broadcast;
-    coll.describe = describe_bcast;
+    coll.layout.describe = describe_bcast;
     coll.recvbuf = buffer;
     coll.recvcount = count;
     coll.rooted = !comm->remote;
@@ -82,15 +82,16 @@ static int reduction_inter(struct coll *coll, const void *sendbuf,
                            void *recvbuf, MPI_Count count, MPI_Datatype type,
                            MPI_Op op, struct mode mode)
 {
-    bool sends = coll->everyone || coll->root >= 0;
-    bool gets = coll->everyone || coll->root == MPI_ROOT;
+    bool sends = coll->reduction.everyone || coll->root >= 0;
+    bool gets = coll->reduction.everyone || coll->root == MPI_ROOT;
     int result = MPI_SUCCESS;
-    if (coll->fold != FOLD_ALL) result = MPI_ERR_COMM;
+    if (coll->reduction.fold != FOLD_ALL) result = MPI_ERR_COMM;
     if (sends && sendbuf == MPI_IN_PLACE) result = MPI_ERR_BUFFER;
     if (sends && result == MPI_SUCCESS)
         result = check_data(sendbuf, count, type, &coll->recvtype);
     if (gets && result == MPI_SUCCESS)
-        result = check_data(recvbuf, coll->keep_count, type, &coll->recvtype);
+        result = check_data(recvbuf, coll->reduction.keep_count, type,
+                            &coll->recvtype);
     if ((sends || gets) && result == MPI_SUCCESS)
         result = check_op(op, coll->recvtype, &coll->reducer);
     if (result != MPI_SUCCESS)
@@ -99,7 +100,7 @@ static int reduction_inter(struct coll *coll, const void *sendbuf,
     coll->sendbuf = sendbuf;
     coll->recvbuf = recvbuf;
     coll->recvcount = count;
-    coll->keep = gets;
+    coll->reduction.keep = gets;
     coll->rooted = false;
     return coll_go(coll, mode);
 }
@@ -122,18 +123,18 @@ static int reduction(struct coll *coll, const void *sendbuf, void *recvbuf,
     coll->in_place = sendbuf == MPI_IN_PLACE;
     const void *input = coll->in_place ? recvbuf : sendbuf;
     int result = check_data(input, count, type, &coll->recvtype);
-    if (result == MPI_SUCCESS && coll->keep)
+    if (result == MPI_SUCCESS && coll->reduction.keep)
         result = check_data(recvbuf, count, type, &coll->recvtype);
     if (result == MPI_SUCCESS)
         result = check_op(op, coll->recvtype, &coll->reducer);
-    if (result == MPI_SUCCESS && coll->keep && count > 0 &&
+    if (result == MPI_SUCCESS && coll->reduction.keep && count > 0 &&
         (recvbuf == MPI_IN_PLACE || sendbuf == recvbuf) && recvbuf)
         result = MPI_ERR_BUFFER;
     if (result != MPI_SUCCESS)
         return coll_refuse(coll, result, check_text(result));
-    coll->step = coll->fold != FOLD_ALL ? step_scan
-                 : pccl_reduces(coll)   ? step_reduce_direct
-                                        : step_reduce_fold;
+    coll->step = coll->reduction.fold != FOLD_ALL ? step_scan
+                 : pccl_reduces(coll)             ? step_reduce_direct
+                                                  : step_reduce_fold;
     coll->sendbuf = sendbuf;
     coll->recvbuf = recvbuf;
     coll->recvcount = count;
@@ -146,8 +147,8 @@ static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
 {
     BEGIN(handle);
     coll.call = CALL_ALLREDUCE;
-    coll.keep = coll.everyone = true;
-    coll.keep_count = count;
+    coll.reduction.keep = coll.reduction.everyone = true;
+    coll.reduction.keep_count = count;
     coll.uses = USES_NOTHING;
     return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
@@ -158,9 +159,9 @@ static int scan(const void *sendbuf, void *recvbuf, MPI_Count count,
 {
     BEGIN(handle);
     coll.call = CALL_SCAN;
-    coll.keep = true;
-    coll.keep_count = count;
-    coll.fold = FOLD_UP_TO;
+    coll.reduction.keep = true;
+    coll.reduction.keep_count = count;
+    coll.reduction.fold = FOLD_UP_TO;
     return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
@@ -170,9 +171,9 @@ static int exscan(const void *sendbuf, void *recvbuf, MPI_Count count,
 {
     BEGIN(handle);
     coll.call = CALL_EXSCAN;
-    coll.keep = true;
-    coll.keep_count = count;
-    coll.fold = FOLD_BEFORE;
+    coll.reduction.keep = true;
+    coll.reduction.keep_count = count;
+    coll.reduction.fold = FOLD_BEFORE;
     return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
@@ -189,10 +190,10 @@ static bool gets_result(const struct coll *coll, const void *sendbuf,
 
 static void reduce_to_root(struct coll *coll)
 {
-    coll->keep =
-        coll->keep || (coll->recvbuf && coll->recvbuf != MPI_IN_PLACE &&
-                       coll->recvbuf != coll->sendbuf);
-    coll->keep_count = coll->keep ? coll->recvcount : 0;
+    coll->reduction.keep = coll->reduction.keep ||
+                           (coll->recvbuf && coll->recvbuf != MPI_IN_PLACE &&
+                            coll->recvbuf != coll->sendbuf);
+    coll->reduction.keep_count = coll->reduction.keep ? coll->recvcount : 0;
 }
 
 static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
@@ -206,9 +207,9 @@ static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
     coll.root = root;
     coll.uses = USES_ROOT;
     coll.to_root = reduce_to_root;
-    coll.keep = gets_result(&coll, sendbuf, recvbuf);
-    coll.keep_count = coll.keep ? count : 0;
-    if (!coll.keep && !comm->remote && sendbuf == MPI_IN_PLACE)
+    coll.reduction.keep = gets_result(&coll, sendbuf, recvbuf);
+    coll.reduction.keep_count = coll.reduction.keep ? count : 0;
+    if (!coll.reduction.keep && !comm->remote && sendbuf == MPI_IN_PLACE)
         CHECK(MPI_ERR_BUFFER);
     return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
@@ -224,20 +225,21 @@ static int reduce_scatter(const void *sendbuf, void *recvbuf,
     if (numbers_null(counts)) CHECK(MPI_ERR_ARG);
     const struct group *members =
         comm->remote ? comm_members(comm) : coll.called;
-    coll.split = calloc((size_t)members->size, sizeof *coll.split);
-    if (!coll.split) CHECK(MPI_ERR_NO_MEM);
+    coll.reduction.split =
+        calloc((size_t)members->size, sizeof *coll.reduction.split);
+    if (!coll.reduction.split) CHECK(MPI_ERR_NO_MEM);
     for (int i = 0; i < members->size; i++) {
         MPI_Count count = numbers_at(counts, i);
         if (count < 0) CHECK(MPI_ERR_COUNT);
         if (i == members->rank) {
-            coll.keep_first = total;
-            coll.keep_count = count;
+            coll.reduction.keep_first = total;
+            coll.reduction.keep_count = count;
         }
         total += count;
-        coll.split[i] = (uint64_t)count;
+        coll.reduction.split[i] = (uint64_t)count;
     }
-    coll.keep = coll.keep_count > 0;
-    coll.everyone = true;
+    coll.reduction.keep = coll.reduction.keep_count > 0;
+    coll.reduction.everyone = true;
     return reduction(&coll, sendbuf, recvbuf, total, type, op, mode);
 }
 
@@ -250,10 +252,10 @@ static int reduce_scatter_block(const void *sendbuf, void *recvbuf,
     coll.call = CALL_REDUCE_SCATTER_BLOCK;
     if (count < 0) CHECK(MPI_ERR_COUNT);
     const struct group *members = comm_members(comm);
-    coll.keep = count > 0;
-    coll.everyone = true;
-    coll.keep_first = members->rank * count;
-    coll.keep_count = count;
+    coll.reduction.keep = count > 0;
+    coll.reduction.everyone = true;
+    coll.reduction.keep_first = members->rank * count;
+    coll.reduction.keep_count = count;
     return reduction(&coll, sendbuf, recvbuf, count * members->size, type, op,
                      mode);
 }

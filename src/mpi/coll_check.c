@@ -21,7 +21,7 @@ int check_root(const struct coll *coll, int root)
 {
     if (coll->comm->remote && (root == MPI_ROOT || root == MPI_PROC_NULL))
         return MPI_SUCCESS;
-    if (root >= 0 && root < coll->entries) return MPI_SUCCESS;
+    if (root >= 0 && root < coll->layout.entries) return MPI_SUCCESS;
     bool left = root > 0 && rank_use_has_changed();
     return left ? MPIX_ERR_PROC_FAILED : MPI_ERR_ROOT;
 }
@@ -35,7 +35,7 @@ int check_op(MPI_Op handle, const struct type *type, struct mpi_op **op)
 static int arrays_new(const struct coll *coll, MPI_Count **counts,
                       MPI_Aint **displs)
 {
-    size_t n = (size_t)coll->entries + 1;
+    size_t n = (size_t)coll->layout.entries + 1;
     *counts = calloc(n, sizeof **counts);
     *displs = calloc(n, sizeof **displs);
     return *counts && *displs ? MPI_SUCCESS : MPI_ERR_NO_MEM;
@@ -48,7 +48,7 @@ int check_counts(const struct coll *coll, struct numbers counts,
     MPI_Aint next = 0;
     if (numbers_null(counts)) return MPI_ERR_ARG;
     int result = arrays_new(coll, counts_out, displs_out);
-    for (int i = 0; result == MPI_SUCCESS && i < coll->entries; i++) {
+    for (int i = 0; result == MPI_SUCCESS && i < coll->layout.entries; i++) {
         MPI_Count count = numbers_at(counts, i);
         if (count < 0) result = MPI_ERR_COUNT;
         (*counts_out)[i] = count;
@@ -63,7 +63,7 @@ int check_even(const struct coll *coll, MPI_Count count, MPI_Aint extent,
                MPI_Count **counts_out, MPI_Aint **displs_out)
 {
     int result = arrays_new(coll, counts_out, displs_out);
-    for (int i = 0; result == MPI_SUCCESS && i < coll->entries; i++) {
+    for (int i = 0; result == MPI_SUCCESS && i < coll->layout.entries; i++) {
         (*counts_out)[i] = count;
         (*displs_out)[i] = i * count * extent;
     }
@@ -73,7 +73,7 @@ int check_even(const struct coll *coll, MPI_Count count, MPI_Aint extent,
 int check_types(const struct coll *coll, const MPI_Datatype handles[],
                 struct type ***out)
 {
-    int n = coll->entries;
+    int n = coll->layout.entries;
     if (!handles && n > 0) return MPI_ERR_TYPE;
     struct type **types = calloc((size_t)n + 1, sizeof *types);
     *out = types;

@@ -16,19 +16,22 @@ static const struct numbers none;
 static struct block send_block(const struct coll *coll, int rank)
 {
     int old = coll_old_rank(coll, rank);
-    struct type *type = coll->sendtypes ? coll->sendtypes[old] : coll->sendtype;
+    struct type *type =
+        coll->layout.sendtypes ? coll->layout.sendtypes[old] : coll->sendtype;
     return (struct block){(char *)(uintptr_t)coll->sendbuf +
-                              coll->senddispls[old],
-                          coll->sendcounts[old], type};
+                              coll->layout.senddispls[old],
+                          coll->layout.sendcounts[old], type};
 }
 
 static struct block recv_block(const struct coll *coll, int rank)
 {
     int old = coll_old_rank(coll, rank);
-    struct type *type = coll->recvtypes ? coll->recvtypes[old] : coll->recvtype;
-    int place = coll->even ? rank : old;
-    return (struct block){(char *)coll->recvbuf + coll->recvdispls[place],
-                          coll->recvcounts[old], type};
+    struct type *type =
+        coll->layout.recvtypes ? coll->layout.recvtypes[old] : coll->recvtype;
+    int place = coll->layout.even ? rank : old;
+    return (struct block){(char *)coll->recvbuf +
+                              coll->layout.recvdispls[place],
+                          coll->layout.recvcounts[old], type};
 }
 
 static struct block whole_send(const struct coll *coll)
@@ -100,7 +103,8 @@ static void describe_alltoall(struct coll *coll, struct block *send,
         }
         int old = coll_old_rank(coll, r);
         send[place] = recv[place];
-        send[place].address = (char *)coll->recvbuf + coll->recvdispls[old];
+        send[place].address =
+            (char *)coll->recvbuf + coll->layout.recvdispls[old];
     }
 }
 
@@ -117,14 +121,14 @@ static int check_place(const struct coll *coll)
 static void gather_to_root(struct coll *coll)
 {
     const struct type *type = coll->recvtype;
-    if (coll->recvcounts) return;
+    if (coll->layout.recvcounts) return;
     bool fits =
         type && coll->recvbuf && coll->recvbuf != MPI_IN_PLACE &&
         coll->recvbuf != coll->sendbuf &&
         coll->recvcount * type->size == coll->sendcount * coll->sendtype->size;
-    if (!fits ||
-        check_even(coll, coll->recvcount, type->extent, &coll->recvcounts,
-                   &coll->recvdispls) != MPI_SUCCESS)
+    if (!fits || check_even(coll, coll->recvcount, type->extent,
+                            &coll->layout.recvcounts,
+                            &coll->layout.recvdispls) != MPI_SUCCESS)
         coll->unaware = true;
 }
 
@@ -138,7 +142,7 @@ static int gather(const void *sendbuf, MPI_Count sendcount,
     coll.call = CALL_GATHER;
     CHECK(check_root(&coll, root));
     coll.step = step_exchange;
-    coll.describe = describe_gather;
+    coll.layout.describe = describe_gather;
     coll.rooted = !comm->remote;
     coll.root = root;
     bool mine = coll_is_root(&coll);
@@ -146,29 +150,30 @@ static int gather(const void *sendbuf, MPI_Count sendcount,
     coll.sendbuf = sendbuf;
     coll.sendcount = sendcount;
     coll.recvbuf = recvbuf;
-    coll.even = numbers_null(counts);
+    coll.layout.even = numbers_null(counts);
     coll.in_place = sendbuf == MPI_IN_PLACE;
     if (coll.in_place && !mine) CHECK(MPI_ERR_BUFFER);
     CHECK(check_place(&coll));
     if (!coll.in_place && root != MPI_ROOT)
         CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
-    if (coll.even && !comm->remote) coll.to_root = gather_to_root;
+    if (coll.layout.even && !comm->remote) coll.to_root = gather_to_root;
     if (!mine && coll.to_root) {
         struct type *type = type_find(recvtype);
         coll.recvcount = recvcount;
         coll.recvtype = type && type->committed ? type : NULL;
     }
     if (!mine) return coll_go(&coll, mode);
-    CHECK(check_data(recvbuf, coll.even ? recvcount : 0, recvtype,
+    CHECK(check_data(recvbuf, coll.layout.even ? recvcount : 0, recvtype,
                      &coll.recvtype));
     MPI_Aint extent = coll.recvtype->extent;
-    if (sendbuf == recvbuf && sendcount > 0 && coll.even && sendbuf &&
+    if (sendbuf == recvbuf && sendcount > 0 && coll.layout.even && sendbuf &&
         root != MPI_ROOT)
         CHECK(MPI_ERR_BUFFER);
-    CHECK(coll.even ? check_even(&coll, recvcount, extent, &coll.recvcounts,
-                                 &coll.recvdispls)
-                    : check_counts(&coll, counts, displs, extent,
-                                   &coll.recvcounts, &coll.recvdispls));
+    CHECK(coll.layout.even
+              ? check_even(&coll, recvcount, extent, &coll.layout.recvcounts,
+                           &coll.layout.recvdispls)
+              : check_counts(&coll, counts, displs, extent,
+                             &coll.layout.recvcounts, &coll.layout.recvdispls));
     return coll_go(&coll, mode);
 }
 
@@ -228,8 +233,8 @@ static int scatter(const void *sendbuf, MPI_Count sendcount,
     CHECK(check_root(&coll, root));
     bool even = numbers_null(counts);
     coll.step = step_exchange;
-    coll.describe = describe_scatter;
-    coll.even = even;
+    coll.layout.describe = describe_scatter;
+    coll.layout.even = even;
     coll.rooted = !comm->remote;
     coll.root = root;
     bool mine = coll_is_root(&coll);
@@ -249,10 +254,11 @@ static int scatter(const void *sendbuf, MPI_Count sendcount,
     if (sendbuf == recvbuf && sendcount > 0 && even && sendbuf &&
         root != MPI_ROOT)
         CHECK(MPI_ERR_BUFFER);
-    CHECK(even ? check_even(&coll, sendcount, extent, &coll.sendcounts,
-                            &coll.senddispls)
-               : check_counts(&coll, counts, displs, extent, &coll.sendcounts,
-                              &coll.senddispls));
+    CHECK(even
+              ? check_even(&coll, sendcount, extent, &coll.layout.sendcounts,
+                           &coll.layout.senddispls)
+              : check_counts(&coll, counts, displs, extent,
+                             &coll.layout.sendcounts, &coll.layout.senddispls));
     return coll_go(&coll, mode);
 }
 
@@ -313,10 +319,10 @@ static int allgather(const void *sendbuf, MPI_Count sendcount,
     if (!comm->remote) return coll_go(&coll, mode);
     CHECK(check_place(&coll));
     coll.step = step_exchange;
-    coll.describe = describe_allgather;
-    coll.even = true;
-    CHECK(check_even(&coll, recvcount, coll.recvtype->extent, &coll.recvcounts,
-                     &coll.recvdispls));
+    coll.layout.describe = describe_allgather;
+    coll.layout.even = true;
+    CHECK(check_even(&coll, recvcount, coll.recvtype->extent,
+                     &coll.layout.recvcounts, &coll.layout.recvdispls));
     return coll_go(&coll, mode);
 }
 
@@ -345,7 +351,7 @@ static int allgatherv(const void *sendbuf, MPI_Count sendcount,
     BEGIN(handle);
     coll.call = CALL_ALLGATHER;
     coll.step = step_exchange;
-    coll.describe = describe_allgather;
+    coll.layout.describe = describe_allgather;
     coll.in_place = sendbuf == MPI_IN_PLACE;
     CHECK(check_place(&coll));
     coll.sendbuf = sendbuf;
@@ -355,7 +361,7 @@ static int allgatherv(const void *sendbuf, MPI_Count sendcount,
         CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
     CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
     CHECK(check_counts(&coll, counts, displs, coll.recvtype->extent,
-                       &coll.recvcounts, &coll.recvdispls));
+                       &coll.layout.recvcounts, &coll.layout.recvdispls));
     return coll_go(&coll, mode);
 }
 
@@ -388,20 +394,20 @@ static int alltoall(const void *sendbuf, MPI_Count sendcount,
     BEGIN(handle);
     coll.call = CALL_ALLTOALL;
     coll.step = step_exchange;
-    coll.describe = describe_alltoall;
-    coll.even = true;
+    coll.layout.describe = describe_alltoall;
+    coll.layout.even = true;
     coll.in_place = sendbuf == MPI_IN_PLACE;
     CHECK(check_place(&coll));
     coll.sendbuf = sendbuf;
     coll.recvbuf = recvbuf;
     CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
-    CHECK(check_even(&coll, recvcount, coll.recvtype->extent, &coll.recvcounts,
-                     &coll.recvdispls));
+    CHECK(check_even(&coll, recvcount, coll.recvtype->extent,
+                     &coll.layout.recvcounts, &coll.layout.recvdispls));
     if (coll.in_place) return coll_go(&coll, mode);
     CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
     if (sendbuf == recvbuf && sendcount > 0 && sendbuf) CHECK(MPI_ERR_BUFFER);
-    CHECK(check_even(&coll, sendcount, coll.sendtype->extent, &coll.sendcounts,
-                     &coll.senddispls));
+    CHECK(check_even(&coll, sendcount, coll.sendtype->extent,
+                     &coll.layout.sendcounts, &coll.layout.senddispls));
     return coll_go(&coll, mode);
 }
 
@@ -430,18 +436,18 @@ static int alltoallv(const void *sendbuf, struct numbers sendcounts,
     BEGIN(handle);
     coll.call = CALL_ALLTOALL;
     coll.step = step_exchange;
-    coll.describe = describe_alltoall;
+    coll.layout.describe = describe_alltoall;
     coll.in_place = sendbuf == MPI_IN_PLACE;
     CHECK(check_place(&coll));
     coll.sendbuf = sendbuf;
     coll.recvbuf = recvbuf;
     CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
     CHECK(check_counts(&coll, recvcounts, recvdispls, coll.recvtype->extent,
-                       &coll.recvcounts, &coll.recvdispls));
+                       &coll.layout.recvcounts, &coll.layout.recvdispls));
     if (coll.in_place) return coll_go(&coll, mode);
     CHECK(check_data(sendbuf, 0, sendtype, &coll.sendtype));
     CHECK(check_counts(&coll, sendcounts, senddispls, coll.sendtype->extent,
-                       &coll.sendcounts, &coll.senddispls));
+                       &coll.layout.sendcounts, &coll.layout.senddispls));
     return coll_go(&coll, mode);
 }
 
@@ -476,18 +482,18 @@ static int alltoallw(const void *sendbuf, struct numbers sendcounts,
     BEGIN(handle);
     coll.call = CALL_ALLTOALL;
     coll.step = step_exchange;
-    coll.describe = describe_alltoall;
+    coll.layout.describe = describe_alltoall;
     coll.in_place = sendbuf == MPI_IN_PLACE;
     CHECK(check_place(&coll));
     coll.sendbuf = sendbuf;
     coll.recvbuf = recvbuf;
-    CHECK(check_types(&coll, recvtypes, &coll.recvtypes));
-    CHECK(check_counts(&coll, recvcounts, recvdispls, 1, &coll.recvcounts,
-                       &coll.recvdispls));
+    CHECK(check_types(&coll, recvtypes, &coll.layout.recvtypes));
+    CHECK(check_counts(&coll, recvcounts, recvdispls, 1,
+                       &coll.layout.recvcounts, &coll.layout.recvdispls));
     if (coll.in_place) return coll_go(&coll, mode);
-    CHECK(check_types(&coll, sendtypes, &coll.sendtypes));
-    CHECK(check_counts(&coll, sendcounts, senddispls, 1, &coll.sendcounts,
-                       &coll.senddispls));
+    CHECK(check_types(&coll, sendtypes, &coll.layout.sendtypes));
+    CHECK(check_counts(&coll, sendcounts, senddispls, 1,
+                       &coll.layout.sendcounts, &coll.layout.senddispls));
     return coll_go(&coll, mode);
 }
 

@@ -16,17 +16,19 @@ static const struct numbers none;
 /* One block to send: its address and packed size. */
 static struct block send_block(const struct coll *coll, int j)
 {
-    struct type *type = coll->sendtypes ? coll->sendtypes[j] : coll->sendtype;
+    struct type *type =
+        coll->layout.sendtypes ? coll->layout.sendtypes[j] : coll->sendtype;
     return (struct block){(char *)(uintptr_t)coll->sendbuf +
-                              coll->senddispls[j],
-                          coll->sendcounts[j], type};
+                              coll->layout.senddispls[j],
+                          coll->layout.sendcounts[j], type};
 }
 
 static struct block recv_block(const struct coll *coll, int j)
 {
-    struct type *type = coll->recvtypes ? coll->recvtypes[j] : coll->recvtype;
-    return (struct block){(char *)coll->recvbuf + coll->recvdispls[j],
-                          coll->recvcounts[j], type};
+    struct type *type =
+        coll->layout.recvtypes ? coll->layout.recvtypes[j] : coll->recvtype;
+    return (struct block){(char *)coll->recvbuf + coll->layout.recvdispls[j],
+                          coll->layout.recvcounts[j], type};
 }
 
 static size_t size_of(const struct block *block)
@@ -86,11 +88,12 @@ static int prepare(struct coll *coll)
     int *neighbors =
         cart ? coll_stage(coll, 2, 2 * (size_t)cart->dims * sizeof *neighbors)
              : NULL;
-    coll->exchange = calloc(4 * (size_t)n, sizeof *coll->exchange);
-    if ((cart && !neighbors) || !used || !coll->exchange)
+    coll->layout.exchange =
+        calloc(4 * (size_t)n, sizeof *coll->layout.exchange);
+    if ((cart && !neighbors) || !used || !coll->layout.exchange)
         return error_note(MPI_ERR_NO_MEM, "out of memory");
     if (cart) cart_neighbors(cart, coll->members->rank, neighbors);
-    size_t *sends = coll->exchange, *recvs = sends + 2 * n;
+    size_t *sends = coll->layout.exchange, *recvs = sends + 2 * n;
     count_bytes(coll, sends, recvs);
     starts(sends, sends + n, n);
     starts(recvs, recvs + n, n);
@@ -128,7 +131,7 @@ static int step_neighbors(struct coll *coll)
     int n = coll->members->size;
     const int *sources = sources_of(coll);
     size_t *used = coll->stages[3];
-    for (int i = 0; i < n; i++) used[i] = coll->exchange[3 * n + i];
+    for (int i = 0; i < n; i++) used[i] = coll->layout.exchange[3 * n + i];
     for (int k = 0; k < in_degree(coll->comm); k++) {
         int j = coll->comm->cart ? k ^ 1 : k, from = sources[j];
         if (from == MPI_PROC_NULL) continue;
@@ -158,12 +161,12 @@ static int open_topology(struct coll *coll, const void *sendbuf, void *recvbuf)
 /* The next arrays to check have an entry per outgoing, or incoming, edge. */
 static void side_out(struct coll *coll)
 {
-    coll->entries = out_degree(coll->comm);
+    coll->layout.entries = out_degree(coll->comm);
 }
 
 static void side_in(struct coll *coll)
 {
-    coll->entries = in_degree(coll->comm);
+    coll->layout.entries = in_degree(coll->comm);
 }
 
 /* The same block to each neighbour. */
@@ -178,15 +181,17 @@ static int allgather(const void *sendbuf, MPI_Count sendcount,
     CHECK(open_topology(&coll, sendbuf, recvbuf));
     CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
     side_out(&coll);
-    CHECK(check_even(&coll, sendcount, 0, &coll.sendcounts, &coll.senddispls));
+    CHECK(check_even(&coll, sendcount, 0, &coll.layout.sendcounts,
+                     &coll.layout.senddispls));
     side_in(&coll);
     bool even = numbers_null(counts);
     CHECK(check_data(recvbuf, even ? recvcount : 0, recvtype, &coll.recvtype));
     MPI_Aint extent = coll.recvtype->extent;
-    CHECK(even ? check_even(&coll, recvcount, extent, &coll.recvcounts,
-                            &coll.recvdispls)
-               : check_counts(&coll, counts, displs, extent, &coll.recvcounts,
-                              &coll.recvdispls));
+    CHECK(even
+              ? check_even(&coll, recvcount, extent, &coll.layout.recvcounts,
+                           &coll.layout.recvdispls)
+              : check_counts(&coll, counts, displs, extent,
+                             &coll.layout.recvcounts, &coll.layout.recvdispls));
     return coll_go(&coll, mode);
 }
 
@@ -245,11 +250,11 @@ static int alltoall(const void *sendbuf, MPI_Count sendcount,
     CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
     CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
     side_out(&coll);
-    CHECK(check_even(&coll, sendcount, coll.sendtype->extent, &coll.sendcounts,
-                     &coll.senddispls));
+    CHECK(check_even(&coll, sendcount, coll.sendtype->extent,
+                     &coll.layout.sendcounts, &coll.layout.senddispls));
     side_in(&coll);
-    CHECK(check_even(&coll, recvcount, coll.recvtype->extent, &coll.recvcounts,
-                     &coll.recvdispls));
+    CHECK(check_even(&coll, recvcount, coll.recvtype->extent,
+                     &coll.layout.recvcounts, &coll.layout.recvdispls));
     return coll_go(&coll, mode);
 }
 
@@ -282,12 +287,12 @@ static int alltoallv(const void *sendbuf, struct numbers sendcounts,
     CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
     side_out(&coll);
     CHECK(check_counts(&coll, or_empty(sendcounts), senddispls,
-                       coll.sendtype->extent, &coll.sendcounts,
-                       &coll.senddispls));
+                       coll.sendtype->extent, &coll.layout.sendcounts,
+                       &coll.layout.senddispls));
     side_in(&coll);
     CHECK(check_counts(&coll, or_empty(recvcounts), recvdispls,
-                       coll.recvtype->extent, &coll.recvcounts,
-                       &coll.recvdispls));
+                       coll.recvtype->extent, &coll.layout.recvcounts,
+                       &coll.layout.recvdispls));
     return coll_go(&coll, mode);
 }
 
@@ -324,13 +329,13 @@ static int alltoallw(const void *sendbuf, struct numbers sendcounts,
     coll.call = CALL_NEIGHBOR_ALLTOALL;
     CHECK(open_topology(&coll, sendbuf, recvbuf));
     side_out(&coll);
-    CHECK(check_types(&coll, sendtypes, &coll.sendtypes));
+    CHECK(check_types(&coll, sendtypes, &coll.layout.sendtypes));
     CHECK(check_counts(&coll, or_empty(sendcounts), senddispls, 1,
-                       &coll.sendcounts, &coll.senddispls));
+                       &coll.layout.sendcounts, &coll.layout.senddispls));
     side_in(&coll);
-    CHECK(check_types(&coll, recvtypes, &coll.recvtypes));
+    CHECK(check_types(&coll, recvtypes, &coll.layout.recvtypes));
     CHECK(check_counts(&coll, or_empty(recvcounts), recvdispls, 1,
-                       &coll.recvcounts, &coll.recvdispls));
+                       &coll.layout.recvcounts, &coll.layout.recvdispls));
     return coll_go(&coll, mode);
 }
 

@@ -14,8 +14,9 @@
 
 static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
 /* In the order of their starts, usually also that of their ends. */
-static struct coll *pending_head, *pending_tail;
-static struct coll *pending_turn; /* where the next round over all continues */
+static struct flight *pending_head, *pending_tail;
+static struct flight
+    *pending_turn; /* where the next round over all continues */
 static atomic_int pending_count;
 static atomic_uint attention; /* progress made by calls of the program */
 
@@ -25,41 +26,41 @@ bool coll_any_pending(void)
 }
 
 /* The caller holds pending_lock. */
-static void list_append(struct coll *coll)
+static void list_append(struct flight *f)
 {
-    coll->next = NULL;
-    coll->previous = pending_tail;
+    f->next = NULL;
+    f->previous = pending_tail;
     if (pending_tail)
-        pending_tail->next = coll;
+        pending_tail->next = f;
     else
-        pending_head = coll;
-    pending_tail = coll;
+        pending_head = f;
+    pending_tail = f;
 }
 
 /* The caller holds pending_lock. */
-static void list_remove(struct coll *coll)
+static void list_remove(struct flight *f)
 {
-    if (pending_turn == coll) pending_turn = coll->next;
-    if (coll->previous)
-        coll->previous->next = coll->next;
+    if (pending_turn == f) pending_turn = f->next;
+    if (f->previous)
+        f->previous->next = f->next;
     else
-        pending_head = coll->next;
-    if (coll->next)
-        coll->next->previous = coll->previous;
+        pending_head = f->next;
+    if (f->next)
+        f->next->previous = f->previous;
     else
-        pending_tail = coll->previous;
+        pending_tail = f->previous;
 }
 
-void coll_pending_add(struct coll *coll)
+void coll_pending_add(struct flight *f)
 {
     pthread_mutex_lock(&pending_lock);
-    list_append(coll);
-    coll->listed = true;
-    coll->after = NULL;
-    if (coll->ordered) {
-        struct coll **last = &coll->comm->last[coll->slot];
-        if (*last) (*last)->after = coll;
-        *last = coll;
+    list_append(f);
+    f->listed = true;
+    f->after = NULL;
+    if (f->ordered) {
+        struct flight **last = &f->coll->comm->last[f->coll->slot];
+        if (*last) (*last)->after = f;
+        *last = f;
     }
     pthread_mutex_unlock(&pending_lock);
     atomic_fetch_add(&pending_count, 1);
@@ -67,16 +68,16 @@ void coll_pending_add(struct coll *coll)
 
 /* Removes it from the list. The caller holds pending_lock, so that its
  * successor in the slot cannot complete before it is returned, marked busy. */
-static struct coll *unlist(struct coll *coll)
+static struct flight *unlist(struct flight *f)
 {
-    struct coll *after = coll->after;
-    struct comm *comm = coll->comm;
-    list_remove(coll);
-    coll->listed = false;
+    struct flight *after = f->after;
+    struct comm *comm = f->coll->comm;
+    list_remove(f);
+    f->listed = false;
     atomic_fetch_sub(&pending_count, 1);
-    if (coll->ordered) {
-        atomic_fetch_add(&comm->ended[coll->slot], 1);
-        if (comm->last[coll->slot] == coll) comm->last[coll->slot] = NULL;
+    if (f->ordered) {
+        atomic_fetch_add(&comm->ended[f->coll->slot], 1);
+        if (comm->last[f->coll->slot] == f) comm->last[f->coll->slot] = NULL;
     }
     if (!after || after->busy) return NULL;
     after->busy = true;
@@ -84,38 +85,38 @@ static struct coll *unlist(struct coll *coll)
 }
 
 /* Makes progress on one that the caller has marked busy. */
-static bool move_one(struct coll *coll, enum coll_care care,
-                     struct coll **after)
+static bool move_one(struct flight *f, enum coll_care care,
+                     struct flight **after)
 {
-    struct comm *comm = coll->comm;
+    struct comm *comm = f->coll->comm;
     *after = NULL;
     /* Predecessors of its slot go first. It waits here, because the call that
      * started it must not block. */
     bool turn =
-        !coll->ordered || atomic_load(&comm->ended[coll->slot]) >= coll->turn;
-    bool done = turn && coll_advance(coll, care);
+        !f->ordered || atomic_load(&comm->ended[f->coll->slot]) >= f->turn;
+    bool done = turn && coll_advance(f, care);
     pthread_mutex_lock(&pending_lock);
-    coll->busy = false;
-    if (done) *after = unlist(coll);
+    f->busy = false;
+    if (done) *after = unlist(f);
     pthread_mutex_unlock(&pending_lock);
     /* last action: the owner may free it from here on */
-    if (done) atomic_store(&coll->finished, true);
+    if (done) atomic_store(&f->finished, true);
     return done;
 }
 
 /* Whether the background thread must not run it. */
-static bool private(const struct coll *coll)
+static bool private(const struct flight *f)
 {
-    return coll->reducer && !coll->reducer->predefined;
+    return f->coll->reducer && !f->coll->reducer->predefined;
 }
 
 /* Likewise, and its successors in the slot. */
-static bool move(struct coll *coll, enum coll_care care)
+static bool move(struct flight *f, enum coll_care care)
 {
-    struct coll *after;
-    bool done = move_one(coll, care, &after);
+    struct flight *after;
+    bool done = move_one(f, care, &after);
     while (after) {
-        struct coll *next = after;
+        struct flight *next = after;
         if (care == CARE_BACKGROUND && private(next)) {
             pthread_mutex_lock(&pending_lock);
             next->busy = false;
@@ -134,15 +135,15 @@ bool coll_attended(unsigned *seen)
     return *seen != before;
 }
 
-bool coll_progress(struct coll *coll)
+bool coll_progress(struct flight *f)
 {
     atomic_fetch_add_explicit(&attention, 1, memory_order_relaxed);
-    if (atomic_load(&coll->finished)) return true;
+    if (atomic_load(&f->finished)) return true;
     pthread_mutex_lock(&pending_lock);
-    bool mine = coll->listed && !coll->busy;
-    if (mine) coll->busy = true;
+    bool mine = f->listed && !f->busy;
+    if (mine) f->busy = true;
     pthread_mutex_unlock(&pending_lock);
-    return mine ? move(coll, CARE_MOVE) : atomic_load(&coll->finished);
+    return mine ? move(f, CARE_MOVE) : atomic_load(&f->finished);
 }
 
 /* Makes progress on a few collectives in turn; several calls reach all. Skips
@@ -150,10 +151,10 @@ bool coll_progress(struct coll *coll)
 static void look_at_all(enum coll_care care)
 {
     enum { BATCH = 64 };
-    struct coll *batch[BATCH];
+    struct flight *batch[BATCH];
     int count = 0;
     pthread_mutex_lock(&pending_lock);
-    struct coll *at = pending_turn ? pending_turn : pending_head;
+    struct flight *at = pending_turn ? pending_turn : pending_head;
     for (int i = 0; at && i < BATCH; i++, at = at->next) {
         if (at->busy || (care == CARE_BACKGROUND && private(at))) continue;
         at->busy = true;
@@ -165,10 +166,10 @@ static void look_at_all(enum coll_care care)
 }
 
 /* The first that no thread works on, marked busy. */
-static struct coll *take_first(bool launched)
+static struct flight *take_first(bool launched)
 {
     pthread_mutex_lock(&pending_lock);
-    struct coll *first = pending_head;
+    struct flight *first = pending_head;
     while (first && (first->busy || (launched && !first->launched)))
         first = first->next;
     if (first) first->busy = true;
@@ -182,7 +183,7 @@ void coll_progress_all(void)
     static atomic_uint calls;
     if (!coll_any_pending()) return;
     if (atomic_fetch_add(&calls, 1) % ALL == 0) look_at_all(CARE_LOOK);
-    struct coll *first;
+    struct flight *first;
     do first = take_first(false);
     while (first && move(first, CARE_MOVE));
 }
@@ -195,7 +196,7 @@ void coll_progress_background(void)
 bool coll_wait(void)
 {
     enum { MOST_MS = 1 }; /* a revocation may arrive */
-    struct coll *first = coll_any_pending() ? take_first(true) : NULL;
+    struct flight *first = coll_any_pending() ? take_first(true) : NULL;
     if (!first) return false;
     bool done;
     (void)pcclWaitAsync(&first->handle, MOST_MS, &done);
@@ -226,34 +227,42 @@ static void references(struct coll *coll, void (*change)(struct object *))
     if (coll->reducer && !coll->reducer->predefined)
         change(&coll->reducer->object);
     /* NULL ends the array */
-    for (int i = 0; coll->sendtypes && coll->sendtypes[i]; i++)
-        change(&coll->sendtypes[i]->object);
-    for (int i = 0; coll->recvtypes && coll->recvtypes[i]; i++)
-        change(&coll->recvtypes[i]->object);
+    for (int i = 0; coll->layout.sendtypes && coll->layout.sendtypes[i]; i++)
+        change(&coll->layout.sendtypes[i]->object);
+    for (int i = 0; coll->layout.recvtypes && coll->layout.recvtypes[i]; i++)
+        change(&coll->layout.recvtypes[i]->object);
     change(&coll->comm->object);
 }
 
-static void coll_free(struct coll *coll)
+/* In one piece of memory. */
+struct started {
+    struct coll coll;
+    struct flight flight;
+};
+
+static void started_free(struct started *started)
 {
-    references(coll, object_release);
-    coll_arguments_free(coll);
-    free(coll);
+    references(&started->coll, object_release);
+    coll_arguments_free(&started->coll);
+    free(started);
 }
 
 static bool request_ended(struct request *request)
 {
-    struct coll *coll = request->state;
-    if (!atomic_load(&coll->finished)) return false;
-    if (coll->made && coll->error == MPI_SUCCESS)
-        comm_set_context(coll->made, coll->candidate);
-    request->error = coll->error;
+    struct started *s = request->state;
+    const struct agreement *agreed = &s->coll.agreement;
+    if (!atomic_load(&s->flight.finished)) return false;
+    if (agreed->made && s->flight.error == MPI_SUCCESS)
+        comm_set_context(agreed->made, agreed->candidate);
+    request->error = s->flight.error;
     status_empty(&request->status);
     return true;
 }
 
 static bool request_progress(struct request *request)
 {
-    if (!coll_progress(request->state)) {
+    struct started *s = request->state;
+    if (!coll_progress(&s->flight)) {
         coll_progress_all();
         (void)transport_progress(0);
     }
@@ -273,7 +282,8 @@ static bool laid_out(struct coll *coll)
 
 static int request_start(struct request *request)
 {
-    struct coll *coll = request->state;
+    struct started *s = request->state;
+    struct coll *coll = &s->coll;
     if (!laid_out(coll))
         return error_note(MPI_ERR_OTHER, "the communicator has grown since the "
                                          "request was made");
@@ -281,20 +291,20 @@ static int request_start(struct request *request)
     if (coll->rooted && coll_root_now(coll) == MPI_UNDEFINED)
         return error_note(MPIX_ERR_PROC_FAILED, "the root was lost");
     coll_stages_free(coll);
-    free(coll->input);
-    coll->input = NULL;
+    free(coll->reduction.input);
+    coll->reduction.input = NULL;
     coll->round = 0;
     coll->has_data = false;
     rank_use_collective(coll);
-    atomic_store(&coll->finished, false);
-    coll_pending_add(coll);
-    (void)coll_progress(coll);
+    atomic_store(&s->flight.finished, false);
+    coll_pending_add(&s->flight);
+    (void)coll_progress(&s->flight);
     return MPI_SUCCESS;
 }
 
 static void request_release(struct request *request)
 {
-    coll_free(request->state);
+    started_free(request->state);
 }
 
 static const struct request_kind coll_kind = {.progress = request_progress,
@@ -305,14 +315,15 @@ static const struct request_kind coll_kind = {.progress = request_progress,
 /* A copy on the heap in a request of its own. */
 static struct request *request_make(const struct coll *from)
 {
-    struct coll *coll = malloc(sizeof *coll);
-    if (!coll) return NULL;
-    memcpy(coll, from, sizeof *coll);
-    references(coll, object_retain);
-    struct request *request = request_new(&coll_kind, coll->comm, coll);
+    struct started *s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    memcpy(&s->coll, from, sizeof s->coll);
+    s->flight.coll = &s->coll;
+    references(&s->coll, object_retain);
+    struct request *request = request_new(&coll_kind, from->comm, s);
     if (!request) {
-        references(coll, object_release);
-        free(coll);
+        references(&s->coll, object_release);
+        free(s);
     }
     return request;
 }
@@ -320,8 +331,9 @@ static struct request *request_make(const struct coll *from)
 /* Assigns a slot. The counters are equal on all members, because all start and
  * prepare their collectives in the same order. Prepared collectives may be
  * started in any order. */
-static void slot_take(struct coll *coll, bool prepared)
+static void slot_take(struct started *s, bool prepared)
 {
+    struct coll *coll = &s->coll;
     struct comm *comm = coll->comm;
     if (prepared) {
         unsigned number = atomic_fetch_add(&comm->prepared, 1);
@@ -330,8 +342,8 @@ static void slot_take(struct coll *coll, bool prepared)
     }
     unsigned number = atomic_fetch_add(&comm->started, 1);
     coll->slot = number % SLOTS_STARTED;
-    coll->turn = number / SLOTS_STARTED;
-    coll->ordered = true;
+    s->flight.turn = number / SLOTS_STARTED;
+    s->flight.ordered = true;
 }
 
 int coll_go(struct coll *from, struct mode mode)
@@ -344,12 +356,12 @@ int coll_go(struct coll *from, struct mode mode)
         rank_use_keep(from->function);
     struct request *request = request_make(from);
     if (!request) return coll_refuse(from, MPI_ERR_NO_MEM, "out of memory");
-    struct coll *coll = request->state;
+    struct started *s = request->state;
     request->persistent = mode.how == MODE_PREPARED;
-    slot_take(coll, request->persistent);
+    slot_take(s, request->persistent);
     if (!request->persistent) {
-        coll_pending_add(coll);
-        (void)coll_progress(coll);
+        coll_pending_add(&s->flight);
+        (void)coll_progress(&s->flight);
         request->active = true;
     }
     int result = request_publish(request, mode.request);

@@ -52,10 +52,11 @@ void coll_sign_reduction(struct coll *coll)
     enum element element = coll->recvtype->element;
     uint64_t number = op->number;
     coll_sign(coll);
-    if (coll->split)
-        coll_sign_numbers(coll, "counts", coll->split, coll->entries);
+    if (coll->reduction.split)
+        coll_sign_numbers(coll, "counts", coll->reduction.split,
+                          coll->layout.entries);
     else if (coll->call == CALL_REDUCE_SCATTER_BLOCK)
-        coll_sign_number(coll, "count", (uint64_t)coll->keep_count);
+        coll_sign_number(coll, "count", (uint64_t)coll->reduction.keep_count);
     else
         coll_sign_number(coll, "count", (uint64_t)coll->recvcount);
     coll_sign_text(coll, "datatype", element_names[element], element);
@@ -69,8 +70,8 @@ static bool is_even_scatter(const struct coll *coll)
     if (coll->call != CALL_REDUCE_SCATTER &&
         coll->call != CALL_REDUCE_SCATTER_BLOCK)
         return false;
-    for (int i = 1; coll->split && i < n; i++)
-        if (coll->split[i] != coll->split[0]) return false;
+    for (int i = 1; coll->reduction.split && i < n; i++)
+        if (coll->reduction.split[i] != coll->reduction.split[0]) return false;
     return n == coll->members->size;
 }
 
@@ -78,10 +79,10 @@ static bool is_even_scatter(const struct coll *coll)
 static void keep(const struct coll *coll, const void *result)
 {
     const struct type *type = coll->recvtype;
-    if (!coll->keep || coll->recvbuf == result) return;
-    type_unpack(coll->recvbuf, coll->keep_count, type, 0,
-                (const char *)result + coll->keep_first * type->size,
-                coll->keep_count * type->size);
+    if (!coll->reduction.keep || coll->recvbuf == result) return;
+    type_unpack(coll->recvbuf, coll->reduction.keep_count, type, 0,
+                (const char *)result + coll->reduction.keep_first * type->size,
+                coll->reduction.keep_count * type->size);
 }
 
 /* The sum goes to the root alone, unless a loss may give the root's number to a
@@ -93,7 +94,7 @@ static void choose(struct coll *coll)
     coll->op.flow = pcclFlowAll;
     if (is_even_scatter(coll))
         coll_choose(coll, pcclKindReduceScatter, pcclFlowAll,
-                    coll->keep_count * size);
+                    coll->reduction.keep_count * size);
     else if (coll->call == CALL_REDUCE && world.policy != FAILURE_SHRINK)
         coll_choose(coll, pcclKindAllReduce, pcclFlowToRoot,
                     coll->recvcount * size);
@@ -104,8 +105,8 @@ static bool gets_its_part(const struct coll *coll)
 {
     if (coll->op.kind == pcclKindReduceScatter) return true;
     if (coll->op.flow == pcclFlowToRoot && !coll_is_root(coll)) return true;
-    return coll->keep && coll->keep_first == 0 &&
-           coll->keep_count == coll->recvcount;
+    return coll->reduction.keep && coll->reduction.keep_first == 0 &&
+           coll->reduction.keep_count == coll->recvcount;
 }
 
 int step_reduce_direct(struct coll *coll)
@@ -117,7 +118,7 @@ int step_reduce_direct(struct coll *coll)
     pcclCollective_t *op = &coll->op;
     choose(coll);
     bool scatter = op->kind == pcclKindReduceScatter;
-    MPI_Count count = scatter ? coll->keep_count : coll->recvcount;
+    MPI_Count count = scatter ? coll->reduction.keep_count : coll->recvcount;
     op->sendbuf = coll->in_place ? coll->recvbuf : coll->sendbuf;
     op->recvbuf = coll->recvbuf;
     op->count = (size_t)count * (size_t)coll->scale;
@@ -133,15 +134,15 @@ int step_reduce_direct(struct coll *coll)
 
 static int context_round(struct coll *coll, uint32_t mine, pcclRedOp_t op)
 {
-    coll->mine = mine;
+    coll->agreement.mine = mine;
     coll->op.kind = pcclKindAllReduce;
-    coll->op.sendbuf = &coll->mine;
-    coll->op.recvbuf = &coll->all;
+    coll->op.sendbuf = &coll->agreement.mine;
+    coll->op.recvbuf = &coll->agreement.all;
     coll->op.count = 1;
     coll->op.datatype = pcclUint32;
     coll->op.op = op;
     coll_sign(coll);
-    coll_sign_number(coll, "number of communicators", coll->wanted);
+    coll_sign_number(coll, "number of communicators", coll->agreement.wanted);
     return COLL_RUN;
 }
 
@@ -152,14 +153,15 @@ static int context_round(struct coll *coll, uint32_t mine, pcclRedOp_t op)
 int step_context(struct coll *coll)
 {
     if (coll->round % 2 == 1) {
-        coll->candidate = coll->all;
-        if (!context_can_be(coll->candidate, coll->wanted))
+        coll->agreement.candidate = coll->agreement.all;
+        if (!context_can_be(coll->agreement.candidate, coll->agreement.wanted))
             return context_none_left();
-        bool taken = context_claim(coll->candidate, coll->wanted);
+        bool taken =
+            context_claim(coll->agreement.candidate, coll->agreement.wanted);
         return context_round(coll, taken, pcclMin);
     }
-    bool claimed = coll->round > 0 && coll->mine == 1; /* here */
-    if (claimed && coll->all == 1) return COLL_DONE;
+    bool claimed = coll->round > 0 && coll->agreement.mine == 1; /* here */
+    if (claimed && coll->agreement.all == 1) return COLL_DONE;
     return context_round(coll, context_first_free(), pcclMax);
 }
 
@@ -231,9 +233,10 @@ static char *fold(const struct coll *coll, char *packed, MPI_Count size,
 static MPI_Count fold_block(const struct coll *coll, int round,
                             MPI_Count *first)
 {
-    *first = round * coll->block_count;
+    *first = round * coll->reduction.block_count;
     MPI_Count left = coll->recvcount - *first;
-    return left < coll->block_count ? left : coll->block_count;
+    return left < coll->reduction.block_count ? left
+                                              : coll->reduction.block_count;
 }
 
 /* Folds the blocks gathered in the last round and keeps our part. */
@@ -241,18 +244,20 @@ static int fold_finish(struct coll *coll, int round)
 {
     const struct type *type = coll->recvtype;
     MPI_Count first, count = fold_block(coll, round, &first);
-    MPI_Count low = coll->keep_first, high = low + coll->keep_count;
+    MPI_Count low = coll->reduction.keep_first,
+              high = low + coll->reduction.keep_count;
     if (low < first) low = first;
     if (high > first + count) high = first + count;
-    int limit = coll->fold == FOLD_ALL      ? coll->members->size
-                : coll->fold == FOLD_BEFORE ? coll->members->rank
-                                            : coll->members->rank + 1;
-    if (!coll->keep || low >= high || limit == 0) return MPI_SUCCESS;
+    int limit = coll->reduction.fold == FOLD_ALL      ? coll->members->size
+                : coll->reduction.fold == FOLD_BEFORE ? coll->members->rank
+                                                      : coll->members->rank + 1;
+    if (!coll->reduction.keep || low >= high || limit == 0) return MPI_SUCCESS;
     MPI_Count size = count * type->size;
     char *packed = coll->stages[0];
     char *result = fold(coll, packed, size, count, limit);
     if (!result) return error_note(MPI_ERR_NO_MEM, "out of memory");
-    type_unpack((char *)coll->recvbuf + (low - coll->keep_first) * type->extent,
+    type_unpack((char *)coll->recvbuf +
+                    (low - coll->reduction.keep_first) * type->extent,
                 high - low, type, 0, result + (low - first) * type->size,
                 (high - low) * type->size);
     return MPI_SUCCESS;
@@ -263,11 +268,11 @@ static int fold_begin(struct coll *coll)
     const struct type *type = coll->recvtype;
     MPI_Count world_size = coll->members->size;
     MPI_Count each = type->size > 0 ? type->size * world_size : 1;
-    coll->block_count = FOLD_MEMORY / each;
-    if (coll->block_count < 1) coll->block_count = 1;
-    if (coll->block_count > coll->recvcount)
-        coll->block_count = coll->recvcount > 0 ? coll->recvcount : 1;
-    if (!coll_stage(coll, 0, (size_t)(coll->block_count * each)))
+    coll->reduction.block_count = FOLD_MEMORY / each;
+    if (coll->reduction.block_count < 1) coll->reduction.block_count = 1;
+    if (coll->reduction.block_count > coll->recvcount)
+        coll->reduction.block_count = coll->recvcount > 0 ? coll->recvcount : 1;
+    if (!coll_stage(coll, 0, (size_t)(coll->reduction.block_count * each)))
         return MPI_ERR_NO_MEM;
     return MPI_SUCCESS;
 }
@@ -276,14 +281,14 @@ static int fold_begin(struct coll *coll)
  * overwritten before the last operation has succeeded. */
 static int fold_input(struct coll *coll)
 {
-    if (!coll->in_place || coll->input) return MPI_SUCCESS;
+    if (!coll->in_place || coll->reduction.input) return MPI_SUCCESS;
     const struct type *type = coll->recvtype;
-    if (coll->recvcount <= coll->block_count) return MPI_SUCCESS;
+    if (coll->recvcount <= coll->reduction.block_count) return MPI_SUCCESS;
     MPI_Count size = coll->recvcount * type->size;
     char *copy = malloc((size_t)size);
     if (!copy) return error_note(MPI_ERR_NO_MEM, "out of memory");
     type_pack(coll->recvbuf, coll->recvcount, type, 0, copy, size);
-    coll->input = copy;
+    coll->reduction.input = copy;
     return MPI_SUCCESS;
 }
 
@@ -292,8 +297,8 @@ static void fold_pack(struct coll *coll, MPI_Count first, MPI_Count count,
 {
     const struct type *type = coll->recvtype;
     MPI_Count offset = first * type->size, size = count * type->size;
-    if (coll->input)
-        memcpy(to, coll->input + offset, (size_t)size);
+    if (coll->reduction.input)
+        memcpy(to, coll->reduction.input + offset, (size_t)size);
     else
         type_pack(coll->in_place ? coll->recvbuf : coll->sendbuf,
                   coll->recvcount, type, offset, to, size);
@@ -335,11 +340,11 @@ static void describe_inter(struct coll *coll, struct block *send,
     const struct group *remote = coll->comm->remote;
     struct block mine = {(char *)(uintptr_t)coll->sendbuf, coll->recvcount,
                          coll->recvtype};
-    int root = coll->everyone ? -1 : coll_root_place(coll);
+    int root = coll->reduction.everyone ? -1 : coll_root_place(coll);
     if (root >= 0) send[root] = mine;
     for (int r = 0; r < remote->size; r++) {
         int place = coll_place(coll, r);
-        if (coll->everyone) send[place] = mine;
+        if (coll->reduction.everyone) send[place] = mine;
         if (!coll->stages[2]) continue;
         MPI_Count size = coll->recvcount * coll->recvtype->size;
         recv[place] = (struct block){(char *)coll->stages[2] + r * size, size,
@@ -351,13 +356,13 @@ static void describe_inter(struct coll *coll, struct block *send,
 int step_reduce_inter(struct coll *coll)
 {
     int peers = coll->comm->remote->size;
-    bool gets = coll->everyone || coll_is_root(coll);
+    bool gets = coll->reduction.everyone || coll_is_root(coll);
     const struct type *type = coll->recvtype;
     MPI_Count count = coll->recvcount, size = type ? count * type->size : 0;
     if (coll->round == 0) {
         if (gets && !coll_stage(coll, 2, (size_t)(size * peers)))
             return MPI_ERR_NO_MEM;
-        coll->describe = describe_inter;
+        coll->layout.describe = describe_inter;
         return step_exchange(coll);
     }
     int result = step_exchange(coll);

@@ -68,7 +68,7 @@ static void describe_slices(const struct coll *coll, size_t *bytes,
 
 static void exchange(struct coll *coll, pcclFlow_t flow)
 {
-    size_t n = (size_t)coll->members->size, *arrays = coll->exchange;
+    size_t n = (size_t)coll->members->size, *arrays = coll->layout.exchange;
     coll->op.kind = pcclKindAllToAllV;
     coll->op.flow = flow;
     coll->op.root = 0;
@@ -84,8 +84,9 @@ static int transpose(struct coll *coll)
     const struct type *type = coll->recvtype;
     size_t n = (size_t)coll->members->size;
     const void *from = coll->in_place ? coll->recvbuf : coll->sendbuf;
-    coll->exchange = calloc(4 * n, sizeof *coll->exchange);
-    if (!coll->exchange) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    coll->layout.exchange = calloc(4 * n, sizeof *coll->layout.exchange);
+    if (!coll->layout.exchange)
+        return error_note(MPI_ERR_NO_MEM, "out of memory");
     if (!type->dense) {
         MPI_Count size = coll->recvcount * type->size;
         char *packed = coll_stage(coll, INPUT, (size_t)size);
@@ -93,8 +94,9 @@ static int transpose(struct coll *coll)
         type_pack(from, coll->recvcount, type, 0, packed, size);
         from = packed;
     }
-    describe_whole(coll, coll->exchange, coll->exchange + n);
-    describe_slices(coll, coll->exchange + 2 * n, coll->exchange + 3 * n, 0);
+    describe_whole(coll, coll->layout.exchange, coll->layout.exchange + n);
+    describe_slices(coll, coll->layout.exchange + 2 * n,
+                    coll->layout.exchange + 3 * n, 0);
     size_t mine = (size_t)slice_bytes(coll, coll->members->rank);
     coll->op.sendbuf = from;
     coll->op.recvbuf = coll_stage(coll, SLICES, n * mine);
@@ -122,8 +124,8 @@ static int fold_prefixes(const struct coll *coll)
 static int transpose_back(struct coll *coll)
 {
     const struct type *type = coll->recvtype;
-    size_t n = (size_t)coll->members->size, *arrays = coll->exchange;
-    int before = coll->fold == FOLD_BEFORE;
+    size_t n = (size_t)coll->members->size, *arrays = coll->layout.exchange;
+    int before = coll->reduction.fold == FOLD_BEFORE;
     int result = fold_prefixes(coll);
     if (result != MPI_SUCCESS) return result;
     describe_slices(coll, arrays, arrays + n, before);
@@ -146,7 +148,7 @@ int step_scan(struct coll *coll)
     if (coll->op.kind == pcclKindAllGather) return step_reduce_fold(coll);
     if (coll->round == 0) return transpose(coll);
     if (coll->round == 1) return transpose_back(coll);
-    bool gets = coll->fold == FOLD_UP_TO || coll->members->rank > 0;
+    bool gets = coll->reduction.fold == FOLD_UP_TO || coll->members->rank > 0;
     if (coll->stages[RESULT] && gets)
         type_unpack(coll->recvbuf, coll->recvcount, coll->recvtype, 0,
                     coll->stages[RESULT],

@@ -16,10 +16,11 @@ int step_barrier(struct coll *coll)
 /* The root was lost: the lowest rank that has its data sends them. */
 static int holder_round(struct coll *coll)
 {
-    coll->mine = coll->has_data ? (uint32_t)coll->members->rank : UINT32_MAX;
+    coll->agreement.mine =
+        coll->has_data ? (uint32_t)coll->members->rank : UINT32_MAX;
     coll->op.kind = pcclKindAllReduce;
-    coll->op.sendbuf = &coll->mine;
-    coll->op.recvbuf = &coll->all;
+    coll->op.sendbuf = &coll->agreement.mine;
+    coll->op.recvbuf = &coll->agreement.all;
     coll->op.count = 1;
     coll->op.datatype = pcclUint32;
     coll->op.op = pcclMin;
@@ -35,8 +36,8 @@ int step_broadcast(struct coll *coll)
     MPI_Count size = coll->recvcount * type->size;
     int root = coll_root_now(coll);
     if (coll->orphan && coll->round == 0) return holder_round(coll);
-    if (coll->orphan && coll->all != UINT32_MAX)
-        root = (int)coll->all;
+    if (coll->orphan && coll->agreement.all != UINT32_MAX)
+        root = (int)coll->agreement.all;
     else if (coll->orphan && !world.promotes && size > 0)
         return error_note(MPIX_ERR_PROC_FAILED, "%s", lost_root_text);
     bool sender = coll->members->rank == root;
@@ -157,14 +158,14 @@ static bool even_sizes(const struct coll *coll, MPI_Count *send,
     bool scatters = coll->call == CALL_SCATTER;
     *send = *recv = -1;
     if (!gathers && !scatters && coll->call != CALL_ALLTOALL) return false;
-    if (!coll->even || coll->comm->remote) return false;
+    if (!coll->layout.even || coll->comm->remote) return false;
     bool root = coll->rooted && coll_is_root(coll);
-    if (coll->sendcounts)
-        *send = coll->sendcounts[0] * coll->sendtype->size;
+    if (coll->layout.sendcounts)
+        *send = coll->layout.sendcounts[0] * coll->sendtype->size;
     else if (gathers && !coll->in_place)
         *send = coll->sendcount * coll->sendtype->size;
-    if (coll->recvcounts && (root || !gathers))
-        *recv = coll->recvcounts[0] * coll->recvtype->size;
+    if (coll->layout.recvcounts && (root || !gathers))
+        *recv = coll->layout.recvcounts[0] * coll->recvtype->size;
     else if (scatters && !coll->in_place)
         *recv = coll->recvcount * coll->recvtype->size;
     if (*send < 0) *send = *recv;
@@ -176,7 +177,7 @@ static bool even_sizes(const struct coll *coll, MPI_Count *send,
 static int share_prepare(struct coll *coll, MPI_Count size)
 {
     size_t n = (size_t)coll->members->size, each = (size_t)size;
-    const struct block *send = coll->blocks;
+    const struct block *send = coll->layout.blocks;
     bool gathers = coll->call == CALL_GATHER;
     size_t mine = gathers ? each : n * each;
     size_t all = coll->call == CALL_ALLTOALL ? n * n * each : n * each;
@@ -204,7 +205,7 @@ static int share_prepare(struct coll *coll, MPI_Count size)
 static void share_finish(const struct coll *coll, MPI_Count size)
 {
     size_t n = (size_t)coll->members->size, each = (size_t)size;
-    const struct block *recv = coll->blocks + n;
+    const struct block *recv = coll->layout.blocks + n;
     size_t rank = (size_t)coll->members->rank;
     for (size_t i = 0; i < n; i++) {
         size_t at = coll->call == CALL_ALLTOALL  ? i * n + rank
@@ -240,13 +241,13 @@ static void choose(struct coll *coll)
 static int exchange_prepare(struct coll *coll)
 {
     size_t n = (size_t)coll->members->size;
-    coll->blocks = calloc(2 * n, sizeof *coll->blocks);
-    coll->exchange = calloc(4 * n, sizeof *coll->exchange);
-    if (!coll->blocks || !coll->exchange)
+    coll->layout.blocks = calloc(2 * n, sizeof *coll->layout.blocks);
+    coll->layout.exchange = calloc(4 * n, sizeof *coll->layout.exchange);
+    if (!coll->layout.blocks || !coll->layout.exchange)
         return error_note(MPI_ERR_NO_MEM, "out of memory");
-    struct block *send = coll->blocks, *recv = coll->blocks + n;
-    size_t *arrays = coll->exchange;
-    coll->describe(coll, send, recv);
+    struct block *send = coll->layout.blocks, *recv = coll->layout.blocks + n;
+    size_t *arrays = coll->layout.exchange;
+    coll->layout.describe(coll, send, recv);
     coll_sign(coll);
     choose(coll);
     pcclCollective_t *op = &coll->op;
@@ -289,7 +290,7 @@ int step_exchange(struct coll *coll)
 {
     if (coll->round == 0) return exchange_prepare(coll);
     size_t n = (size_t)coll->members->size;
-    const struct block *recv = coll->blocks + n;
+    const struct block *recv = coll->layout.blocks + n;
     char *stage = coll->stages[1];
     if (coll->op.kind != pcclKindAllToAllV) {
         MPI_Count each, back;
@@ -300,7 +301,7 @@ int step_exchange(struct coll *coll)
     for (size_t i = 0; stage && i < n; i++)
         if (block_size(&recv[i]) > 0)
             type_unpack(recv[i].address, recv[i].count, recv[i].type, 0,
-                        stage + coll->exchange[3 * n + i],
+                        stage + coll->layout.exchange[3 * n + i],
                         block_size(&recv[i]));
     return COLL_DONE;
 }

@@ -210,11 +210,11 @@ int comm_agree_context(struct comm *parent, int wanted, uint32_t *first_out)
     struct coll coll = {.comm = parent, .function = "MPI internal"};
     coll.step = step_context;
     coll.uses = USES_NOTHING;
-    coll.wanted = (uint32_t)wanted;
+    coll.agreement.wanted = (uint32_t)wanted;
     coll_begin(&coll);
     int result = coll_settle(&coll);
     coll_arguments_free(&coll);
-    *first_out = coll.candidate;
+    *first_out = coll.agreement.candidate;
     return result;
 }
 
@@ -397,8 +397,8 @@ static int duplicate_later(struct comm *comm, struct info *info, MPI_Comm *out,
     struct coll coll = {.comm = comm, .function = function};
     coll.step = step_context;
     coll.uses = USES_NOTHING;
-    coll.wanted = 1;
-    coll.made = comm_find(*out);
+    coll.agreement.wanted = 1;
+    coll.agreement.made = comm_find(*out);
     coll_begin(&coll);
     return coll_go(&coll, (struct mode){MODE_STARTED, request});
 }

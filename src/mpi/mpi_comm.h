@@ -41,7 +41,7 @@ int group_publish(struct group *group, int size, MPI_Group *out);
 
 enum failure_policy { FAILURE_ABORT, FAILURE_SHRINK, FAILURE_RETURN };
 
-struct coll;
+struct flight;
 
 struct cart;
 struct graph;
@@ -77,8 +77,8 @@ struct comm {
     atomic_uint started; /* nonblocking collectives started, which use the slots
                             in turn */
     atomic_uint ended[SLOTS_STARTED]; /* of those, ended per slot */
-    struct coll
-        *last[SLOTS_STARTED]; /* the latest in flight (coll_pending.c) */
+    struct flight
+        *last[SLOTS_STARTED]; /* the latest of each (coll_pending.c) */
     atomic_uint prepared;     /* persistent collectives */
     atomic_uint votes;        /* agreements and shrinks */
     /* Tag of the blocking collective in which a thread waits, or 0. */
