@@ -159,18 +159,65 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
     return pcclInvalidArgument;
 }
 
-static pcclResult_t try_launch(pcclComm_t *c, const pcclCollective_t *op,
-                               const pcclQuantizationOptions_t *q,
-                               struct op **out)
+/* Whether both buffers are as good as those of the last call. */
+static bool has_such_buffers(const pcclCollective_t *op,
+                             const pcclCollective_t *last)
 {
-    struct op_request r;
-    pcclResult_t rc = prepare(c, op, q, &r);
-    if (rc != pcclSuccess) return rc;
-    rc = (pcclResult_t)session_launch(c->session, &r, op->view_epoch, out);
+    return !op->sendbuf == !last->sendbuf && !op->recvbuf == !last->recvbuf &&
+           !collective_overlaps(op);
+}
+
+/* What is left of prepare() for the same arguments in the same view. */
+static bool is_again(const pcclComm_t *c, const pcclCollective_t *op,
+                     const pcclQuantizationOptions_t *q)
+{
+    const struct comm_request *last = &c->request;
+    const pcclCollective_t *was = &last->op;
+    return last->epoch == c->session->notified.epoch &&
+           c->session->state != SESSION_GONE && op->size == was->size &&
+           op->kind == was->kind && op->tag == was->tag &&
+           op->count == was->count && op->datatype == was->datatype &&
+           op->op == was->op && op->root == was->root &&
+           op->flow == was->flow && op->user_digest == was->user_digest &&
+           op->arguments == was->arguments &&
+           op->argument_count == was->argument_count && !op->members &&
+           (!q || q->algorithm == pcclQuantNone) && has_such_buffers(op, was);
+}
+
+/* Of a blocking call; the request lives until the next one. What has arrays is
+ * made anew. */
+static pcclResult_t prepare_blocking(pcclComm_t *c, const pcclCollective_t *op,
+                                     const pcclQuantizationOptions_t *q)
+{
+    struct comm_request *last = &c->request;
+    if (is_again(c, op, q)) {
+        last->made.sendbuf = op->sendbuf;
+        if (last->made.recvbuf) last->made.recvbuf = op->recvbuf;
+        return api_take_up(c);
+    }
+    last->epoch = 0;
+    pcclResult_t rc = prepare(c, op, q, &last->made);
+    bool stale =
+        op->view_epoch != 0 && op->view_epoch != c->session->notified.epoch;
+    bool may = rc == pcclSuccess && !stale && op->size >= sizeof *op &&
+               !op->members && op->kind != pcclKindAllToAllV &&
+               (!q || q->algorithm == pcclQuantNone);
+    if (may) {
+        last->op = *op;
+        last->epoch = c->session->notified.epoch;
+    }
+    return rc;
+}
+
+static pcclResult_t start(pcclComm_t *c, const struct op_request *r,
+                          uint64_t view_epoch, struct op **out)
+{
+    pcclResult_t rc =
+        (pcclResult_t)session_launch(c->session, r, view_epoch, out);
     if (rc == pcclInvalidArgument)
         comm_set_error(c, "tag %llu is in flight already",
-                       (unsigned long long)op->tag);
-    bool scoped = op->members != NULL;
+                       (unsigned long long)r->tag);
+    bool scoped = r->members != NULL;
     if (rc == pcclInternalError && engine_is_full(c->session->engine, scoped))
         comm_set_error(c,
                        "%d operations are in flight%s, and have to be awaited "
@@ -181,14 +228,22 @@ static pcclResult_t try_launch(pcclComm_t *c, const pcclCollective_t *op,
     return rc;
 }
 
+static pcclResult_t count_start(pcclComm_t *c, pcclCollectiveKind_t kind,
+                                pcclResult_t rc)
+{
+    count_started(&c->counters, kind);
+    if (rc != pcclSuccess) count_ended(&c->counters, kind, (int)rc);
+    return rc;
+}
+
 /* Locked. The caller moves the bytes next, or waits. */
 static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
                            const pcclQuantizationOptions_t *q, struct op **out)
 {
-    pcclResult_t rc = try_launch(c, op, q, out);
-    count_started(&c->counters, op->kind);
-    if (rc != pcclSuccess) count_ended(&c->counters, op->kind, (int)rc);
-    return rc;
+    struct op_request r;
+    pcclResult_t rc = prepare(c, op, q, &r);
+    if (rc == pcclSuccess) rc = start(c, &r, op->view_epoch, out);
+    return count_start(c, op->kind, rc);
 }
 
 /* The same for an operation that another call awaits. */
@@ -274,28 +329,25 @@ static pcclResult_t run_op(pcclComm_t *c, const pcclCollective_t *op,
                            const pcclQuantizationOptions_t *q,
                            pcclReduceInfo_t *info, struct told_op *told)
 {
-    struct op_request r;
+    const struct op_request *r = &c->request.made;
     struct op *started;
     pccl_ns until = comm_limit(c);
     /* Before it begins: the fast path keeps the lock. If it gave way to a
      * thread that polls, the call and then those of the others would become
      * operations. */
     comm_yield_lock(c);
-    pcclResult_t rc = prepare(c, op, q, &r);
-    if (rc != pcclSuccess) {
-        count_started(&c->counters, op->kind);
-        count_ended(&c->counters, op->kind, (int)rc);
-        return rc;
-    }
-    switch (progress_fast(c, &r, op->view_epoch, &started)) {
+    pcclResult_t rc = prepare_blocking(c, op, q);
+    if (rc != pcclSuccess) return count_start(c, op->kind, rc);
+    switch (progress_fast(c, r, op->view_epoch, &started)) {
     case FAST_NOTHING:
         engine_wait_begins(c->session->engine);
-        rc = launch(c, op, q, &started);
+        rc = start(c, r, op->view_epoch, &started);
+        (void)count_start(c, op->kind, rc);
         break;
     case FAST_TAKEN:
         count_started(&c->counters, op->kind);
         count_ended(&c->counters, op->kind, pcclSuccess);
-        if (told) fast_look(c->session->engine, &r, &told->look);
+        if (told) fast_look(c->session->engine, r, &told->look);
         if (info) {
             *info = (pcclReduceInfo_t){.local_world_size =
                                            c->session->notified.size};

@@ -38,6 +38,14 @@ static bool overlaps(const void *a, const void *b, size_t size)
     return x != y && x < y + size && y < x + size;
 }
 
+/* Of an all-reduce whose type is known. */
+bool collective_overlaps(const pcclCollective_t *op)
+{
+    return op->kind == pcclKindAllReduce &&
+           overlaps(op->sendbuf, op->recvbuf,
+                    op->count * dtype_size((enum dtype)op->datatype));
+}
+
 /* A sum that goes to a root does not come to the others. */
 bool collective_has_result(const pcclCollective_t *op, uint32_t rank)
 {
@@ -61,10 +69,9 @@ static const char *check_all_reduce(const pcclCollective_t *op, uint32_t rank)
 {
     const char *wrong = check_sum(op, 1, collective_has_result(op, rank));
     if (wrong || !collective_has_result(op, rank)) return wrong;
-    size_t element = dtype_size((enum dtype)op->datatype);
-    if (overlaps(op->sendbuf, op->recvbuf, op->count * element))
-        return "sendbuf and recvbuf overlap without being equal";
-    return NULL;
+    return collective_overlaps(op)
+               ? "sendbuf and recvbuf overlap without being equal"
+               : NULL;
 }
 
 const char *collective_check_quantization(const pcclCollective_t *op,

@@ -19,6 +19,10 @@ bool collective_has_result(const pcclCollective_t *op, uint32_t rank);
 /* Another collective may carry it out (ring/choose.h). */
 bool collective_may_choose(const pcclCollective_t *op);
 
+/* The buffers of an all-reduce, whose type is known, overlap without being
+ * equal. */
+bool collective_overlaps(const pcclCollective_t *op);
+
 const char *collective_check(const pcclCollective_t *op, uint32_t world,
                              uint32_t rank);
 /* After that. The arrays have `world` entries. */

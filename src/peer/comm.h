@@ -119,6 +119,14 @@ struct comm_io {
     struct shared_region region; /* that others of this host read (rule L7) */
 };
 
+/* The engine's request for the last blocking collective. Mostly the next one
+ * differs in its buffers alone. */
+struct comm_request {
+    pcclCollective_t op;
+    uint32_t epoch; /* that the program knew; 0: it is not used again */
+    struct op_request made;
+};
+
 /* The calls inside a communicator, and what ends their waiting. */
 struct comm_calls {
     atomic_bool cancelled; /* between pcclCancel and pcclResume */
@@ -197,6 +205,7 @@ struct pcclComm_t {
     struct session *session; /* NULL: not connected */
     struct progress progress;
     struct exchange exchange;
+    struct comm_request request;
     struct comm_calls calls;
     struct comm_left left;
     struct comm_save *save; /* under way, or not awaited; NULL: none */
