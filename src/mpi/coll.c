@@ -310,7 +310,8 @@ static void op_address(struct coll *coll)
 static int next_operation(struct coll *coll)
 {
     for (;;) {
-        int step = coll->step(coll);
+        int step = coll->ready ? COLL_RUN : coll->step(coll);
+        coll->ready = false;
         if (step != COLL_RUN) return step;
         if (coll->unaware && coll->members->size == 1)
             return coll_failed(coll, pcclInvalidArgument);
@@ -465,8 +466,11 @@ int coll_settle(struct coll *coll)
 int coll_run(struct coll *coll)
 {
     int error = coll_settle(coll);
+    if (error == MPI_SUCCESS) {
+        coll_end(coll);
+        return MPI_SUCCESS;
+    }
     coll_arguments_free(coll);
-    if (error == MPI_SUCCESS) return MPI_SUCCESS;
     return error_raise_noted(coll->comm, error, coll->function);
 }
 

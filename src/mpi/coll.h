@@ -91,6 +91,8 @@ struct coll {
         *comm; /* holds a reference while the collective is nonblocking */
     const char *function;
     enum coll_call call;
+    struct coll_key key; /* of those that are kept */
+    bool ready;          /* round 0 is prepared, as it was the last time */
     int (*step)(struct coll *);
     uint32_t slot; /* of the communicator, see comm.h */
     /* Members at the time of the call, and those that take part now; with a
@@ -158,6 +160,14 @@ void coll_begin(struct coll *coll);
 void coll_open(struct coll *coll, struct comm *comm, const char *function);
 /* Runs to the end, raises any error, and frees all that it owns. */
 int coll_run(struct coll *coll);
+/* Runs the same collective of the communicator again, with other buffers, if it
+ * is kept: true, and its result. */
+bool coll_again(struct comm *comm, const struct coll_key *key,
+                const void *sendbuf, void *recvbuf, const char *function,
+                int *result);
+/* Keeps a collective that has succeeded, or frees all that it owns. */
+void coll_end(struct coll *coll);
+void coll_forget(struct comm *comm);
 /* Runs it, or starts or stores a copy. Takes over all that coll owns. */
 int coll_go(struct coll *coll, struct mode mode);
 /* Runs to the end and returns a noted class; frees nothing. */

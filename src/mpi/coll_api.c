@@ -11,7 +11,7 @@
 
 static int barrier(MPI_Comm handle, struct mode mode, const char *function)
 {
-    BEGIN(handle);
+    BEGIN_OR_AGAIN(handle, NULL, NULL, .call = CALL_BARRIER);
     coll.call = CALL_BARRIER;
     coll.step = step_barrier;
     coll.uses = USES_NOTHING;
@@ -45,7 +45,8 @@ static void describe_bcast(struct coll *coll, struct block *send,
 static int bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
                  MPI_Comm handle, struct mode mode, const char *function)
 {
-    BEGIN(handle);
+    BEGIN_OR_AGAIN(handle, NULL, buffer, .call = CALL_BCAST, .root = root,
+                   .type = type, .count = count);
     coll.call = CALL_BCAST;
     CHECK(check_root(&coll, root));
     coll.step = comm->remote ? step_exchange : step_broadcast;
@@ -145,7 +146,8 @@ static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
                      MPI_Datatype type, MPI_Op op, MPI_Comm handle,
                      struct mode mode, const char *function)
 {
-    BEGIN(handle);
+    BEGIN_OR_AGAIN(handle, sendbuf, recvbuf, .call = CALL_ALLREDUCE,
+                   .type = type, .op = op, .count = count);
     coll.call = CALL_ALLREDUCE;
     coll.reduction.keep = coll.reduction.everyone = true;
     coll.reduction.keep_count = count;
@@ -200,7 +202,11 @@ static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
                   MPI_Datatype type, MPI_Op op, int root, MPI_Comm handle,
                   struct mode mode, const char *function)
 {
-    BEGIN(handle);
+    /* A loss may change who gets the result. */
+    bool may = world.policy != FAILURE_SHRINK;
+    BEGIN_OR_AGAIN(handle, sendbuf, recvbuf,
+                   .call = may ? CALL_REDUCE : CALL_INTERNAL, .root = root,
+                   .type = type, .op = op, .count = count);
     coll.call = CALL_REDUCE;
     CHECK(check_root(&coll, root));
     coll.rooted = true;

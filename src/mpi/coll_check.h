@@ -33,15 +33,29 @@ const char *check_text(int error_class);
 #define STARTED ((struct mode){MODE_STARTED, request})
 #define PREPARED ((void)info, (struct mode){MODE_PREPARED, request})
 
-/* Begins a function with a struct coll for the communicator. */
-#define BEGIN(comm_handle)                                                     \
+#define FIND(comm_handle)                                                      \
     struct comm *comm = comm_find(comm_handle);                                \
     if (!comm)                                                                 \
-        return error_raise(NULL, MPI_ERR_COMM, function,                       \
-                           "invalid communicator 0x%08x",                      \
-                           HANDLE_BITS(comm_handle));                          \
+    return error_raise(NULL, MPI_ERR_COMM, function,                           \
+                       "invalid communicator 0x%08x",                          \
+                       HANDLE_BITS(comm_handle))
+#define OPEN                                                                   \
     struct coll coll;                                                          \
     coll_open(&coll, comm, function)
+/* Begins a function with a struct coll for the communicator. */
+#define BEGIN(comm_handle)                                                     \
+    FIND(comm_handle);                                                         \
+    OPEN
+/* Likewise, unless a kept one does it; the rest is its struct coll_key. */
+#define BEGIN_OR_AGAIN(comm_handle, sendbuf, recvbuf, ...)                     \
+    FIND(comm_handle);                                                         \
+    const struct coll_key key = {__VA_ARGS__};                                 \
+    int again;                                                                 \
+    if (mode.how == MODE_NOW &&                                                \
+        coll_again(comm, &key, sendbuf, recvbuf, function, &again))            \
+        return again;                                                          \
+    OPEN;                                                                      \
+    coll.key = key
 #define CHECK(call)                                                            \
     do {                                                                       \
         int check_result = (call);                                             \

@@ -91,6 +91,7 @@ static void comm_destroy(struct object *object)
     struct comm *comm = (struct comm *)object;
     struct group *members = atomic_load(&comm->members);
     revoke_forget(comm);
+    coll_forget(comm);
     bsend_forget(comm);
     if (members) object_release(&members->object);
     if (comm->handler) object_release(&comm->handler->object);
@@ -254,6 +255,7 @@ void comm_stop(void)
 {
     struct comm *both[] = {&comm_self, &comm_world};
     for (int i = 0; i < 2; i++) {
+        coll_forget(both[i]);
         if (both[i]->handler) object_release(&both[i]->handler->object);
         both[i]->handler = NULL;
         info_release(both[i]->info);

@@ -41,6 +41,7 @@ int group_publish(struct group *group, int size, MPI_Group *out);
 
 enum failure_policy { FAILURE_ABORT, FAILURE_SHRINK, FAILURE_RETURN };
 
+struct coll;
 struct flight;
 
 struct cart;
@@ -63,6 +64,15 @@ enum {
     SLOT_FINISH = 0x3fffff
 };
 
+/* The arguments of a collective but for its buffers (coll_again.c). */
+struct coll_key {
+    int call; /* enum coll_call; 0: it is not kept */
+    int root;
+    MPI_Datatype type;
+    MPI_Op op;
+    MPI_Count count;
+};
+
 struct comm {
     struct object object;
     /* The members. NULL for a communicator that follows the world: it always
@@ -78,9 +88,11 @@ struct comm {
                             in turn */
     atomic_uint ended[SLOTS_STARTED]; /* of those, ended per slot */
     struct flight
-        *last[SLOTS_STARTED]; /* the latest of each (coll_pending.c) */
-    atomic_uint prepared;     /* persistent collectives */
-    atomic_uint votes;        /* agreements and shrinks */
+        *last[SLOTS_STARTED];    /* the latest of each (coll_pending.c) */
+    atomic_uint prepared;        /* persistent collectives */
+    _Atomic(struct coll *) kept; /* a blocking one that is repeated, or NULL */
+    struct coll_key last_key;    /* of the last that could be */
+    atomic_uint votes;           /* agreements and shrinks */
     /* Tag of the blocking collective in which a thread waits, or 0. */
     _Atomic uint64_t running;
     atomic_bool revoked; /* revoke.c */

@@ -488,6 +488,49 @@ static void test_odd_with_itself(void)
     OK(MPI_Comm_free(&alone));
 }
 
+/* The same call again and again with other buffers, and now and then one that
+ * differs from it. */
+static void test_again(void)
+{
+    MPI_Comm comm;
+    int in[2], out[4], sum = size * (size - 1) / 2;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 24; i++) {
+        int *from = &in[i % 2], *to = &out[i % 4], root = i / 6 % size;
+        *from = rank + i;
+        MPI_Allreduce(from, to, 1, MPI_INT, MPI_SUM, comm);
+        CHECK(*to == sum + i * size && *from == rank + i);
+        if (i % 7 == 3) {
+            MPI_Allreduce(from, to, 1, MPI_INT, MPI_MAX, comm);
+            CHECK(*to == size - 1 + i);
+            MPI_Allreduce(MPI_IN_PLACE, from, 1, MPI_INT, MPI_SUM, comm);
+            CHECK(*from == sum + i * size);
+        }
+        if (i % 7 == 5) {
+            int class, error = MPI_Allreduce(to, to, 1, MPI_INT, MPI_SUM, comm);
+            MPI_Error_class(error, &class);
+            CHECK(class == MPI_ERR_BUFFER);
+        }
+        if (i % 5 == 4) continue;
+        *to = rank == root ? i : -1;
+        MPI_Bcast(to, 1, MPI_INT, root, comm);
+        CHECK(*to == i);
+        MPI_Bcast(to, 1, MPI_INT, root, comm);
+        MPI_Bcast(from, 1, MPI_INT, root, comm);
+        MPI_Barrier(comm);
+        MPI_Barrier(comm);
+        for (int k = 0; k < 4; k++) {
+            *from = rank + k;
+            *to = -1;
+            MPI_Reduce(from, rank == root ? to : NULL, 1, MPI_INT, MPI_SUM,
+                       root, comm);
+            CHECK(*to == (rank == root ? sum + k * size : -1));
+        }
+    }
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -506,5 +549,6 @@ int main(int argc, char **argv)
     test_rounding();
     test_empty();
     test_odd_with_itself();
+    test_again();
     return conform_end();
 }

@@ -24,9 +24,9 @@ static struct plan_request request(int place, enum plan_coll coll,
 static const struct {
     enum plan_coll coll;
     enum plan_flow flow;
-} asked[] = {{COLL_ALLREDUCE, FLOW_TO_ROOT},   {COLL_REDUCE_SCATTER, FLOW_ALL},
-             {COLL_ALLTOALLV, FLOW_TO_ROOT},   {COLL_ALLTOALLV, FLOW_FROM_ROOT},
-             {COLL_ALLTOALLV, FLOW_EVEN},      {COLL_SCAN, FLOW_ALL}};
+} asked[] = {{COLL_ALLREDUCE, FLOW_TO_ROOT}, {COLL_REDUCE_SCATTER, FLOW_ALL},
+             {COLL_ALLTOALLV, FLOW_TO_ROOT}, {COLL_ALLTOALLV, FLOW_FROM_ROOT},
+             {COLL_ALLTOALLV, FLOW_EVEN},    {COLL_SCAN, FLOW_ALL}};
 
 static bool can_carry(enum plan_coll coll, enum plan_flow flow,
                       const struct plan_request *way)
@@ -52,9 +52,8 @@ static void test_every_row_is_taken(void **state)
             for (size_t w = 0; w < ARRAY_COUNT(worlds); w++) {
                 for (uint64_t bytes = 0; bytes < 1 << 24;
                      bytes += bytes / 2 + 1) {
-                    struct plan_request r =
-                        request(place, asked[i].coll, asked[i].flow, worlds[w],
-                                bytes);
+                    struct plan_request r = request(
+                        place, asked[i].coll, asked[i].flow, worlds[w], bytes);
                     const struct detour *d = choose_way(&r);
                     assert_true(can_carry(asked[i].coll, asked[i].flow, &r));
                     for (uint32_t k = 0; d && k < ARRAY_COUNT(taken); k++)
