@@ -1120,6 +1120,16 @@ PCCL_EXPORT pcclResult_t pcclCollective(const pcclCollective_t *op,
 PCCL_EXPORT pcclResult_t pcclChooseCollective(pcclCollective_t *op,
                                               pcclComm_t *comm);
 
+/* Call it after an operation of a scope has failed with pcclRankConnectionLost,
+ * which by itself tells the program of no loss: tells it of the losses up to
+ * the first of a member of the scope, as the next operation of the whole view
+ * would by its failure. lost_out[i], where it is not NULL: members[i] is not of
+ * the view that pcclGetView now reports. Never blocks.
+ *
+ * pcclInvalidUsage     none of them is lost. */
+PCCL_EXPORT pcclResult_t pcclTakeLoss(pcclComm_t *comm, const uint64_t *members,
+                                      size_t member_count, bool *lost_out);
+
 /* Makes the operation under way with this tag end with pcclOperationFailed for
  * all of its members, which may wait in it for a member that will not come. If
  * all hold its result by then, it succeeds for all. A member that has not

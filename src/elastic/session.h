@@ -210,6 +210,12 @@ int session_launch(struct session *s, const struct op_request *r,
 bool session_fast(struct session *s, const struct op_request *r,
                   uint64_t view_epoch);
 
+/* Notifies the program of the losses up to the first of one of these members.
+ * Marks in `lost`, or NULL, those that are not of the program's view. False:
+ * all are. */
+bool session_take_loss(struct session *s, const uint64_t *ids, uint32_t count,
+                       bool *lost);
+
 /* Makes an operation of the fast one under way. NULL: out of memory. The others
  * may have the result already, so this member is out. */
 struct op *session_convert(struct session *s);

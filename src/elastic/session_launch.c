@@ -87,6 +87,32 @@ bool session_fast(struct session *s, const struct op_request *r,
     return fast_start(s->engine, r);
 }
 
+static bool notified_has(const struct notified *t, uint64_t id)
+{
+    for (uint32_t i = 0; i < t->size; i++) {
+        if (t->members[i].id == id) return true;
+    }
+    return false;
+}
+
+bool session_take_loss(struct session *s, const uint64_t *ids, uint32_t count,
+                       bool *lost)
+{
+    struct notified *t = &s->notified;
+    for (;;) {
+        bool any = false;
+        for (uint32_t i = 0; i < count; i++) {
+            bool gone = !notified_has(t, ids[i]);
+            if (lost) lost[i] = gone;
+            any |= gone;
+        }
+        if (any || t->loss_count == 0) return any;
+        uint32_t loss = t->loss_first;
+        notified_advance(t, loss, s->id);
+        session_loss_told(s, loss);
+    }
+}
+
 struct op *session_convert(struct session *s)
 {
     struct op *op = fast_convert(s->engine);

@@ -56,7 +56,6 @@ struct series;
 enum {
     SLOTS_STARTED = 64, /* nonblocking ones use 0..63 in turn */
     SLOT_BLOCKING = SLOTS_STARTED,
-    SLOT_LEARN,          /* see world_learn */
     SLOT_AGREE = 0x1000, /* of ULFM, one per number of failed members */
     SLOTS_AGREE = 0x1000,
     SLOT_PREPARED = 0x2000, /* one per persistent collective */
@@ -228,8 +227,8 @@ void world_disconnect(void);
 /* Takes over the view that pccl reports. False: no memory or evicted. */
 bool world_refresh(void);
 /* Call it after an operation among `scope` has failed with
- * pcclRankConnectionLost: makes pccl report the lost members, which it does by
- * itself only when an operation of the whole view fails. False: no report. */
+ * pcclRankConnectionLost: has pccl report the lost members, which it does by
+ * itself only when an operation of the whole view fails. False: none is. */
 bool world_learn(const struct group *scope);
 /* Marks the lost members that pccl has reported. False: no memory. */
 bool world_lost(const struct group *group, bool *lost);

@@ -262,36 +262,10 @@ bool world_lost(const struct group *group, bool *lost)
     return true;
 }
 
-static bool any_lost(const struct group *group, bool *known)
-{
-    bool *lost = calloc((size_t)group->size + 1, sizeof *lost);
-    bool any = false;
-    *known = lost && world_lost(group, lost);
-    for (int i = 0; *known && i < group->size; i++) any = any || lost[i];
-    free(lost);
-    return any;
-}
-
-/* An operation of the whole view that meets an unreported loss reports it and
- * does nothing else. The epoch prevents it from running if another thread has
- * received the report meanwhile. */
 bool world_learn(const struct group *scope)
 {
-    bool known;
-    uint64_t epoch;
-    int rank, size;
-    while (!any_lost(scope, &known)) {
-        if (!known || pcclGetView(world.pccl, &epoch, &rank, &size, NULL, 0) !=
-                          pcclSuccess)
-            return false;
-        if (any_lost(scope, &known)) break;
-        pcclCollective_t op = {.size = sizeof op, .kind = pcclKindBarrier};
-        op.tag = comm_tag_of(&comm_world, SLOT_LEARN);
-        op.view_epoch = epoch;
-        if (pcclCollective(&op, world.pccl, NULL) != pcclRankConnectionLost)
-            return false;
-    }
-    return true;
+    return pcclTakeLoss(world.pccl, scope->ids, (size_t)scope->size, NULL) ==
+           pcclSuccess;
 }
 
 bool world_hosts(const struct group *group, uint64_t *hosts)

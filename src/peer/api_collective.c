@@ -453,6 +453,21 @@ pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag)
     return api_leave(c, rc);
 }
 
+pcclResult_t pcclTakeLoss(pcclComm_t *comm, const uint64_t *members,
+                          size_t member_count, bool *lost_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!members || member_count > PEERS_MAX)
+        return api_leave(c, pcclInvalidArgument);
+    if (c->session->state == SESSION_GONE)
+        return api_leave(c, pcclMasterConnectionFailed);
+    bool lost = session_take_loss(c->session, members, (uint32_t)member_count,
+                                  lost_out);
+    return api_leave(c, lost ? pcclSuccess : pcclInvalidUsage);
+}
+
 pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle, bool *done_out)
 {
     if (!handle) return pcclInvalidArgument;

@@ -321,6 +321,22 @@ pcclResult_t pcclChooseCollective(pcclCollective_t *op, pcclComm_t *comm)
     return pcclSuccess;
 }
 
+pcclResult_t pcclTakeLoss(pcclComm_t *comm, const uint64_t *members,
+                          size_t member_count, bool *lost_out)
+{
+    (void)comm;
+    bool any = false;
+    report();
+    for (size_t i = 0; i < member_count; i++) {
+        bool here = false;
+        for (uint32_t k = 0; k < run.size; k++)
+            here |= run.ids[k] == members[i] && !run.reported[k];
+        if (lost_out) lost_out[i] = !here;
+        any |= !here;
+    }
+    return any ? pcclSuccess : pcclInvalidUsage;
+}
+
 pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag)
 {
     (void)comm;

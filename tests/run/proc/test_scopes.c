@@ -187,6 +187,32 @@ static void test_members_disagree_on_a_scope(void **state)
 
 /* --------------------------------------------------------- many operations */
 
+/* An operation with the last member fails, and tells of nothing; then the loss
+ * is taken. */
+static void take_loss(const struct seat *seat, const struct place *p)
+{
+    float in[1] = {1}, out[1];
+    uint64_t ids[MANY_RANKS], mine[2];
+    bool lost[MANY_RANKS];
+    int size;
+    for (int i = 0; i < MANY_RANKS; i++) ids[i] = p->members[i].id;
+    mine[0] = ids[p->rank];
+    mine[1] = ids[MANY_RANKS - 1];
+    pcclCollective_t c = sum_of(p, true, MANY, 1, in, out);
+    c.members = mine;
+    SEAT_EQUAL(seat, pcclCollective(&c, p->comm, NULL), pcclRankConnectionLost);
+    SEAT_EQUAL(seat, pcclTakeLoss(p->comm, p->pair, 2, NULL), pcclInvalidUsage);
+    SEAT_EQUAL(seat, pcclGetView(p->comm, NULL, NULL, &size, NULL, 0),
+               pcclSuccess);
+    SEAT_EQUAL(seat, size, MANY_RANKS);
+    SEAT_EQUAL(seat, pcclTakeLoss(p->comm, ids, MANY_RANKS, lost), pcclSuccess);
+    for (int i = 0; i < MANY_RANKS; i++)
+        SEAT_EQUAL(seat, lost[i], i == MANY_RANKS - 1);
+    SEAT_EQUAL(seat, pcclGetView(p->comm, NULL, NULL, &size, NULL, 0),
+               pcclSuccess);
+    SEAT_EQUAL(seat, size, MANY_RANKS - 1);
+}
+
 /* Each pair has MANY operations, which only one of the two has launched when
  * the last member dies. */
 static void many(struct seat *seat)
@@ -209,9 +235,13 @@ static void many(struct seat *seat)
         SEAT_EQUAL(seat, pcclAwaitAsyncReduce(&handles[i], NULL), pcclSuccess);
         SEAT_EQUAL(seat, out[i], 2);
     }
-    /* They are all there. */
+    /* They are all there. One of each pair takes the loss from a scope. */
     pcclCollective_t c = sum_of(&p, false, MANY, 1, in, out);
-    SEAT_EQUAL(seat, pcclCollective(&c, p.comm, NULL), pcclRankConnectionLost);
+    if (p.rank % 2 == 0)
+        take_loss(seat, &p);
+    else
+        SEAT_EQUAL(seat, pcclCollective(&c, p.comm, NULL),
+                   pcclRankConnectionLost);
     SEAT_EQUAL(seat, pcclCollective(&c, p.comm, NULL), pcclSuccess);
     SEAT_EQUAL(seat, out[0], MANY_RANKS - 1);
     finish_place(seat, &p);
