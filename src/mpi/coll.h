@@ -1,7 +1,7 @@
 /* coll.h - the collective engine: a collective is a series of pccl operations.
  *
  * The step function of a struct coll prepares the next pccl operation, or
- * returns COLL_DONE. The engine launches the operation, blocking or not, and
+ * returns MPI_SUCCESS. The engine launches the operation, blocking or not, and
  * applies PCCL_ON_FAILURE when a member is lost; with `shrink` it restarts the
  * steps among the survivors. A step function therefore computes all that
  * depends on the members in round 0, and keeps the user's input intact until
@@ -14,8 +14,9 @@
 #include "request.h"
 #include "type.h"
 
-/* Results of a step function; any other value is a noted error class. */
-enum { COLL_DONE = 0, COLL_RUN = -1 };
+/* Result of a step function that has prepared an operation; MPI_SUCCESS: it is
+ * over; any other value is a noted error class. */
+enum { COLL_RUN = -1 };
 
 struct coll;
 

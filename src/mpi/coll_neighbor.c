@@ -141,7 +141,7 @@ static int step_neighbors(struct coll *coll)
                     (char *)coll->stages[1] + used[from], (MPI_Count)size);
         used[from] += size;
     }
-    return COLL_DONE;
+    return MPI_SUCCESS;
 }
 
 /* Begins a function on a topology. */

@@ -113,7 +113,7 @@ int step_reduce_direct(struct coll *coll)
 {
     if (coll->round == 1) {
         if (coll->stages[0]) keep(coll, coll->stages[0]);
-        return COLL_DONE;
+        return MPI_SUCCESS;
     }
     pcclCollective_t *op = &coll->op;
     choose(coll);
@@ -161,7 +161,7 @@ int step_context(struct coll *coll)
         return context_round(coll, taken, pcclMin);
     }
     bool claimed = coll->round > 0 && coll->agreement.mine == 1; /* here */
-    if (claimed && coll->agreement.all == 1) return COLL_DONE;
+    if (claimed && coll->agreement.all == 1) return MPI_SUCCESS;
     return context_round(coll, context_first_free(), pcclMax);
 }
 
@@ -317,7 +317,7 @@ int step_reduce_fold(struct coll *coll)
     }
     if (result != MPI_SUCCESS) return result;
     MPI_Count count = fold_block(coll, coll->round, &first);
-    if (count <= 0 && coll->round > 0) return COLL_DONE;
+    if (count <= 0 && coll->round > 0) return MPI_SUCCESS;
     MPI_Count size = count * type->size;
     char *stage = coll->stages[0];
     fold_pack(coll, first, count, stage + coll->members->rank * size);
@@ -366,10 +366,10 @@ int step_reduce_inter(struct coll *coll)
         return step_exchange(coll);
     }
     int result = step_exchange(coll);
-    if (result != COLL_DONE || !gets || size == 0) return result;
+    if (result != MPI_SUCCESS || !gets || size == 0) return result;
     char *packed = coll->stages[2];
     char *folded = fold(coll, packed, size, count, peers);
     if (!folded) return error_note(MPI_ERR_NO_MEM, "out of memory");
     keep(coll, folded);
-    return COLL_DONE;
+    return MPI_SUCCESS;
 }

@@ -153,5 +153,5 @@ int step_scan(struct coll *coll)
         type_unpack(coll->recvbuf, coll->recvcount, coll->recvtype, 0,
                     coll->stages[RESULT],
                     coll->recvcount * coll->recvtype->size);
-    return COLL_DONE;
+    return MPI_SUCCESS;
 }

@@ -7,7 +7,7 @@
 
 int step_barrier(struct coll *coll)
 {
-    if (coll->round == 1) return COLL_DONE;
+    if (coll->round == 1) return MPI_SUCCESS;
     coll->op.kind = pcclKindBarrier;
     coll_sign(coll);
     return COLL_RUN;
@@ -45,7 +45,7 @@ int step_broadcast(struct coll *coll)
         if (coll->stages[0] && !sender)
             type_unpack(coll->recvbuf, coll->recvcount, type, 0,
                         coll->stages[0], size);
-        return COLL_DONE;
+        return MPI_SUCCESS;
     }
     coll->op.recvbuf = coll->recvbuf;
     if (!type->dense) {
@@ -74,7 +74,7 @@ int step_allgather(struct coll *coll)
             type_unpack((char *)coll->recvbuf +
                             r * coll->recvcount * type->extent,
                         coll->recvcount, type, 0, stage + r * size, size);
-        return COLL_DONE;
+        return MPI_SUCCESS;
     }
     coll->op.kind = pcclKindAllGather;
     coll->op.count = (size_t)size;
@@ -296,12 +296,12 @@ int step_exchange(struct coll *coll)
         MPI_Count each, back;
         (void)even_sizes(coll, &each, &back);
         share_finish(coll, each);
-        return COLL_DONE;
+        return MPI_SUCCESS;
     }
     for (size_t i = 0; stage && i < n; i++)
         if (block_size(&recv[i]) > 0)
             type_unpack(recv[i].address, recv[i].count, recv[i].type, 0,
                         stage + coll->layout.exchange[3 * n + i],
                         block_size(&recv[i]));
-    return COLL_DONE;
+    return MPI_SUCCESS;
 }
