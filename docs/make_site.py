@@ -2,7 +2,7 @@
 """make_site.py OUT - makes the web site of the documentation in OUT/html.
 
 Lays out the guides of docs/, the texts that stay where they are (README.md of
-each folder, PROTOCOL.md, ...) and the reference made from the headers in
+each folder, AGREEMENT.md, ...) and the reference made from the headers in
 OUT/source, and has Sphinx build them. A warning is an error, and so is a link
 that leads nowhere. Nothing is fetched. The pages need no network either.
 
@@ -62,7 +62,16 @@ MENU = (
     }),
     ('Inside', {
         'architecture': 'src/README.md',
-        'protocol': 'src/master/PROTOCOL.md',
+        'agreement': 'src/master/AGREEMENT.md',
+        'watch': 'src/master/watch/WATCH.md',
+        'search': 'src/master/search/SEARCH.md',
+        'succession': 'src/master/succession/SUCCESSION.md',
+        'coverage': 'src/master/coverage/COVERAGE.md',
+        'links': 'src/link/LINKS.md',
+        'algorithms': 'src/ring/ALGORITHMS.md',
+        'state': 'src/elastic/STATE.md',
+        'messages': 'src/message/MESSAGES.md',
+        'keys': 'src/base/KEYS.md',
         'trace': 'src/TRACE.md',
         'contributing': 'CONTRIBUTING.md',
         'tests': 'tests/README.md',

@@ -16,7 +16,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 bin=${2:-$root/build/bin}
 work=$bin/../demo.$$
 text=${1:-/usr/share/common-licenses/GPL-3}
-if [ $# = 0 ] && [ ! -r "$text" ]; then text=$root/src/master/PROTOCOL.md; fi
+if [ $# = 0 ] && [ ! -r "$text" ]; then text=$root/include/pccl.h; fi
 jobs= # process ids of running launchers
 
 # shellcheck source=progress.sh

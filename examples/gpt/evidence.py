@@ -301,7 +301,7 @@ def arguments():
     parser.add_argument('--bin', type=pathlib.Path,
                         default=ROOT / 'build' / 'bin')
     parser.add_argument('--text', type=pathlib.Path,
-                        default=ROOT / 'src' / 'master' / 'PROTOCOL.md')
+                        default=ROOT / 'include' / 'pccl.h')
     parser.add_argument('--out', type=pathlib.Path)
     parser.add_argument('--only', help='names of runs, with commas')
     parser.add_argument('--steps', type=int, default=300)

@@ -1,5 +1,5 @@
 /* arguments.h - named values that describe a call, for the text about members
- * that disagree (rule F9 of PROTOCOL.md): a list of bytes that a member makes
+ * that disagree (rule F9 of AGREEMENT.md): a list of bytes that a member makes
  * and the coordinator reads. Nothing depends on them but that text. */
 #ifndef PCCL_ARGUMENTS_H
 #define PCCL_ARGUMENTS_H

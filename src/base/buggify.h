@@ -19,11 +19,11 @@
     X(pool_aged, 2)        /* time may have passed since the last use */ \
     X(credit_small, 3)     /* D2b: a sender has EAGER_MAX at most */ \
     X(unexpected_full, 300) /* no memory: the link is lost, R6 */ \
-    X(must_confirm, 4)     /* D4c: the result cache may be full */ \
+    X(must_confirm, 4)     /* D4: the result cache may be full */ \
     X(copy_fails, 100)     /* D5: no memory for the copy */ \
     X(copies_stay, 2)      /* D7: copies are dropped if possible */ \
-    X(never_sweeps, 2)     /* D7a: one operation at a time */ \
-    X(done_unclean, 2)     /* D7a: something else may be running */ \
+    X(never_sweeps, 2)     /* D7: one operation at a time */ \
+    X(done_unclean, 2)     /* D7: something else may be running */ \
     X(tags_full, 100)      /* D1: the table of tags has a limit */ \
     X(fast_refused, 2)     /* D9a: there may be no room */ \
     X(fast_given_up, 10)   /* D9b: time turns it into an operation */ \

@@ -1,5 +1,5 @@
 /* secure.h - one end of a connection that is encrypted: TLS 1.3 between two
- * ends that have a key in common (rules K of master/PROTOCOL.md).
+ * ends that have a key in common (rules K of KEYS.md).
  *
  * Sans-IO: received bytes go in and bytes to send come out; the driver moves
  * them (secure_socket.h does it for sockets). One thread at a time. OpenSSL is

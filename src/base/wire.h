@@ -2,7 +2,7 @@
  *
  * A frame is a header of 8 bytes (magic u16, version u8, type u8, body size
  * u32, all big-endian) and a body. The rules the messages obey are in
- * master/PROTOCOL.md. */
+ * AGREEMENT.md. */
 #ifndef PCCL_WIRE_H
 #define PCCL_WIRE_H
 

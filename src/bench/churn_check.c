@@ -1,22 +1,22 @@
 /* churn_check.c - compares the histories of a job, as Jepsen does: what each
  * process was told must be one story.
  *
- *   H1  A history is whole; the last line of a process that was killed may be
+ *   Z1  A history is whole; the last line of a process that was killed may be
  *       torn. A process that was not to end has not ended.
- *   H2  A process's epochs grow while it stays connected; an epoch has one list
+ *   Z2  A process's epochs grow while it stays connected; an epoch has one list
  *       of members, which each process that was in it saw alike, and was in.
- *   H3  All that an operation succeeded for have the same bits and the same
+ *   Z3  All that an operation succeeded for have the same bits and the same
  *       contributors, of which each of them is one, as many as it was told, all
  *       of them members of the view. (That the bits are the sum of exactly
  *       these, the process itself has checked.)
- *   H4  An operation that failed for a survivor of its epoch succeeded for no
+ *   Z4  An operation that failed for a survivor of its epoch succeeded for no
  *       other survivor (contract C1).
- *   H5  A member that goes on has every operation of the step behind it.
- *   H6  Shared state has one content after each synchronization, and a member
+ *   Z5  A member that goes on has every operation of the step behind it.
+ *   Z6  Shared state has one content after each synchronization, and a member
  *       that stepped with the others received nothing.
- *   H7  Nobody is evicted who was not stopped for half a deadline or cut off.
+ *   Z7  Nobody is evicted who was not stopped for half a deadline or cut off.
  *       Nobody is refused but for these, and by a coordinator that was stopped.
- *   H8  No call had a result that the contract has not. */
+ *   Z8  No call had a result that the contract has not. */
 #include "churn.h"
 
 #include <dirent.h>
@@ -61,7 +61,7 @@ struct churn_walk {
     bool connected, has_step, alone;
 };
 
-/* H5, and that steps follow each other. */
+/* Z5, and that steps follow each other. */
 static void walk_sync(struct churn_walk *w, const struct churn_row *r)
 {
     bool well = r->v[2] == pcclSuccess;
@@ -312,7 +312,7 @@ static uint64_t view_slots(const struct event *e, size_t row, uint64_t epoch)
     return 0;
 }
 
-/* H3, for one that succeeded; `a` is the first one. */
+/* Z3, for one that succeeded; `a` is the first one. */
 static void check_success(const struct event *e, const struct churn_row *a,
                           size_t row)
 {

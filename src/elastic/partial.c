@@ -1,5 +1,5 @@
 /* partial.c - the calls of partial all-reduces, and the orders of the
- * coordinator. See partial.h; rules A of PROTOCOL.md. */
+ * coordinator. See partial.h; rules A of COVERAGE.md. */
 #include "partial.h"
 
 #include "../hash/hash.h"

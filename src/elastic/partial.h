@@ -1,5 +1,5 @@
 /* partial.h - the partial all-reduces of one member: moves their data and obeys
- * the coordinator, which decides on them (rules A of PROTOCOL.md).
+ * the coordinator, which decides on them (rules A of COVERAGE.md).
  *
  * Everything is asked for. The owner of a part asks the others for their
  * contributions, reduces them, and the others ask the owner for the result. A

@@ -1,4 +1,4 @@
-/* session.c - see session.h. Rule numbers refer to master/PROTOCOL.md. */
+/* session.c - see session.h. Rule numbers: see src/README.md. */
 #include "session.h"
 
 #include "../../include/pccl.h"

@@ -4,7 +4,7 @@
  * It has no sockets, clock or threads: comm.c drives it for real, the simulator
  * from a seed. Everything happens inside the calls below; the caller then
  * moves the bytes that the engine's connections offer. Rules:
- * master/PROTOCOL.md. */
+ * AGREEMENT.md. */
 #ifndef PCCL_SESSION_H
 #define PCCL_SESSION_H
 

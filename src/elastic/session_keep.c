@@ -1,5 +1,5 @@
 /* session_keep.c - a member keeps what its master remembers, where that has no
- * journal (rules H10 to H13 of master/PROTOCOL.md). */
+ * journal (rules H10 to H13 of SUCCESSION.md). */
 #include "session.h"
 
 #include "../base/wire_resume.h"

@@ -1,5 +1,5 @@
 /* session_launch.c - operations as the program sees them: the conditions that
- * a launch meets, and its result. Rules P1, T2, D10 of master/PROTOCOL.md. */
+ * a launch meets, and its result. Rules P1, T2, D10 of AGREEMENT.md. */
 #include "session.h"
 
 #include "../../include/pccl.h"

@@ -1,5 +1,5 @@
 /* session_resume.c - a member whose master has died, and that waits for the
- * next one (rules H2 to H8 of master/PROTOCOL.md). */
+ * next one (rules H2 to H8 of SUCCESSION.md). */
 #include "session.h"
 
 bool session_may_resume(const struct session *s)

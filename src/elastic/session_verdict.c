@@ -1,5 +1,5 @@
 /* session_verdict.c - verdicts other than commit and abort, and the verdicts
- * that wait for a launch. Rule numbers refer to master/PROTOCOL.md. */
+ * that wait for a launch. Rule numbers: see src/README.md. */
 #include "session.h"
 
 #include "../../include/pccl.h"

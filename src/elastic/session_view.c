@@ -1,6 +1,6 @@
 /* session_view.c - from one view to the next: flush, proposal, installation,
  * and the fate of the operations under way. Rules F1.., R3, R5, T1 of
- * master/PROTOCOL.md. */
+ * AGREEMENT.md. */
 #include "session.h"
 
 #include "../base/append.h"

@@ -3,7 +3,7 @@
  * Four clients use links and connections: operations, shared state, partial
  * all-reduces and messages. Each registers its functions here; this folder
  * knows nothing else of them. Pure. Rules R3, R6, L1 to L8 of
- * master/PROTOCOL.md. */
+ * LINKS.md. */
 #ifndef PCCL_LINK_H
 #define PCCL_LINK_H
 

@@ -1,4 +1,4 @@
-/* probe.c - see probe.h; rules in master/PROTOCOL.md. */
+/* probe.c - see probe.h; rules in LINKS.md. */
 #include "link.h"
 
 /* The resolution of the clock, which is read once per pass. */

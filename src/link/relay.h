@@ -1,6 +1,6 @@
 /* relay.h - connections of other members that this one relays, and connections
  * of this member that lead over a relay. Rules N11 to N13 of
- * master/PROTOCOL.md. Pure. */
+ * LINKS.md. Pure. */
 #ifndef PCCL_RELAY_H
 #define PCCL_RELAY_H
 

@@ -1,5 +1,5 @@
 /* dispute.c - an operation whose members disagree on its arguments: asks for
- * their arguments in the flush, and keeps them. Rule F9 of PROTOCOL.md. */
+ * their arguments in the flush, and keeps them. Rule F9 of AGREEMENT.md. */
 #include "master.h"
 
 #include <stdlib.h>

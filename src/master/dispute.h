@@ -1,5 +1,5 @@
 /* dispute.h - an operation whose members disagree on its arguments, and the
- * text about it. Rule F9 of PROTOCOL.md. */
+ * text about it. Rule F9 of AGREEMENT.md. */
 #ifndef PCCL_DISPUTE_H
 #define PCCL_DISPUTE_H
 

@@ -1,6 +1,6 @@
 /* dispute_text.c - the text about an operation whose members disagree: which
  * argument differs, its values, and the ranks that have them. Rule F9 of
- * PROTOCOL.md. */
+ * AGREEMENT.md. */
 #include "master.h"
 
 #include "../base/arguments.h"

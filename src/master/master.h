@@ -3,7 +3,7 @@
  * No sockets, clock, threads or logging: events come in through
  * master_step(), messages go out through a callback, time is a field of the
  * event. master_server.c drives it from libev, tests/world/sim from a seed. The
- * rules it implements are numbered in PROTOCOL.md.
+ * rules it implements are numbered in AGREEMENT.md.
  *
  * A group of members goes round this circle; everything that depends on
  * several peers is decided in settle(), after every event, from the state:

@@ -3,7 +3,7 @@
  * round_view.c.
  *
  * The flush of virtual synchrony with the master as coordinator (Birman &
- * Joseph, SOSP 1987). Rule numbers refer to PROTOCOL.md. */
+ * Joseph, SOSP 1987). Rule numbers: see src/README.md. */
 #include "master.h"
 
 #include "votes.h"

@@ -1,6 +1,6 @@
 /* round_ops.c - the operations of a round: the members' lists, the questions
  * about operations in doubt, donations, verdicts. Rules F4 to F6 and F8 of
- * PROTOCOL.md.
+ * AGREEMENT.md.
  *
  * What a member sends about an operation is checked against what the master
  * knows itself: who is in the scope, who of them lives, whom it has asked what.

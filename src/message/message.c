@@ -1,4 +1,4 @@
-/* message.c - see message.h; rules in master/PROTOCOL.md. */
+/* message.c - see message.h; rules in MESSAGES.md. */
 #include "message.h"
 
 #include "../../include/pccl.h"

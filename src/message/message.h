@@ -1,5 +1,5 @@
 /* message.h - messages between two members, as a pure state machine beside the
- * collectives of the engine. Rules P2P-1.. are in master/PROTOCOL.md.
+ * collectives of the engine. Rules P2P-1.. are in MESSAGES.md.
  *
  * Two members that send each other messages have one connection of its own for
  * them. Each direction carries a sequence of numbered items (messages,

@@ -1,5 +1,5 @@
 /* message_receive.c - receives the frames of a connection for messages. See
- * message.h; rules in master/PROTOCOL.md. */
+ * message.h; rules in MESSAGES.md. */
 #include "message.h"
 
 #include "../../include/pccl.h"

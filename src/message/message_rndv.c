@@ -1,5 +1,5 @@
 /* message_rndv.c - transfers of any size from and to user memory. See
- * message.h; rules in master/PROTOCOL.md. */
+ * message.h; rules in MESSAGES.md. */
 #include "message.h"
 
 #include "../../include/pccl.h"

@@ -1,5 +1,5 @@
 /* message_send.c - the items of a link: queued, sent, acknowledged. See
- * message.h; rules in master/PROTOCOL.md. */
+ * message.h; rules in MESSAGES.md. */
 #include "message.h"
 
 #include "../../include/pccl.h"

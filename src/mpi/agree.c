@@ -95,7 +95,7 @@ int agree_context(const struct group *group, uint32_t context, int tag,
         uint32_t taken = mine;
         result = round_trip(group, context, tag, false, &taken);
         *out = candidate;
-        /* A member that has all answers makes it (V6). Before the second
+        /* A member that has all answers makes it (U6). Before the second
          * round nobody has them. */
         if (result != MPI_SUCCESS) revoke_unmade(group, candidate);
         /* Nobody else can claim it for this process. */

@@ -332,8 +332,8 @@ static int revoked_error(const struct coll *coll)
     return error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
 }
 
-/* Likewise, unless the communicator is revoked (V2). A collective whose last
- * operation has succeeded is over for all (V3). */
+/* Likewise, unless the communicator is revoked (U2). A collective whose last
+ * operation has succeeded is over for all (U3). */
 static int next_step(struct coll *coll)
 {
     int error = coll->round == 0 ? revoked_error(coll) : MPI_SUCCESS;

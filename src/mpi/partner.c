@@ -149,7 +149,7 @@ static void uncharge(struct partner *partner, const struct letter *letter)
 }
 
 /* The caller holds the lock. Messages held back get credit in their order
- * (K2). */
+ * (X2). */
 static void flush(struct partner *partner)
 {
     struct queue *messages = &partner->messages;

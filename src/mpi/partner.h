@@ -1,14 +1,14 @@
 /* partner.h - flow control: order and credit of the messages posted to each
  * other member. Used by transport.c.
  *
- * K1  Each posted message is charged to its sender's credit with the receiver:
+ * X1  Each posted message is charged to its sender's credit with the receiver:
  *     an eager message costs its data and CHARGE, an announced one ANNOUNCED.
  *     The receiver returns the credit when the message has matched or is
  *     discarded. So the memory that a member keeps for others is bounded.
- * K2  A message without credit is announced, and the sender holds back its
+ * X2  A message without credit is announced, and the sender holds back its
  *     announcement. Later messages to that member stay behind it. Control
  *     letters (all other kinds) need no credit and may overtake messages.
- * K3  A sender that holds back messages sends HELD, and again whenever new
+ * X3  A sender that holds back messages sends HELD, and again whenever new
  *     credit does not suffice. A receiver with an unmatched receive or probe
  *     that the sender might satisfy replies with credit in advance (GRANT). It
  *     is for announcements only, because a program may receive the last message
@@ -60,7 +60,7 @@ struct partner {
     bool holds;    /* it has sent HELD */
 };
 
-/* Cost of a message (K1). */
+/* Cost of a message (X1). */
 uint32_t partner_charge(const struct letter *letter);
 
 /* Takes no lock. NULL: no memory. */

@@ -16,7 +16,7 @@
  *     the first such collective, and it keeps none.
  * E4  A process that names or keeps ranks and has not opted in *refuses*. Its
  *     trait (pcclSetTraits) says so. All survivors of a loss read the same
- *     traits (rule T4 of PROTOCOL.md), so they decide alike: ranks change if
+ *     traits (rule T4 of AGREEMENT.md), so they decide alike: ranks change if
  *     nobody refuses. PCCL_ON_FAILURE=force: they always change.
  * E5  If one refuses, no rank changes. The collectives that need a lost rank
  *     end with MPIX_ERR_PROC_FAILED now and later, as with

@@ -15,7 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t *live;
 static unsigned live_room;
 static atomic_uint live_count;
-/* The last of the others (V5): freed or given up here (`sender` is this
+/* The last of the others (U5): freed or given up here (`sender` is this
  * process), or not made here yet. `left`: some of their messages could not be
  * ended yet. */
 enum { RECENT_MAX = 1024, NO_CONTEXT = CONTEXT_MASK + 1 };
@@ -137,7 +137,7 @@ static void collect_tag(struct object *object)
         tags[tag_count++] = tag;
 }
 
-/* Fails blocking collectives: their callers wait in pccl (V3). */
+/* Fails blocking collectives: their callers wait in pccl (U3). */
 static bool fail_blocking(void)
 {
     pthread_mutex_lock(&searching);
@@ -217,14 +217,14 @@ static struct comm *comm_of(uint32_t context)
     return comm;
 }
 
-/* Ends what is in flight there (V2). */
+/* Ends what is in flight there (U2). */
 static void end_context(uint32_t context)
 {
     p2p_drop(context, MPIX_ERR_REVOKED);
     (void)revoke_enforce();
 }
 
-/* Handles a revocation that is new here (V1). */
+/* Handles a revocation that is new here (U1). */
 static void apply(struct comm *comm)
 {
     if (!comm->local && world.pccl)

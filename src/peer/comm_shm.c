@@ -1,7 +1,7 @@
 /* comm_shm.c - connections between processes of one host. Their bytes go
  * through shared memory. Their sockets carry doorbells, and the end of a
  * socket is the death of the other process. See comm.h; rules L1 to L5 of
- * master/PROTOCOL.md. */
+ * LINKS.md. */
 #include "comm.h"
 
 #include "../base/log.h"

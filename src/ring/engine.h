@@ -5,7 +5,7 @@
  * connections (conn.c), and each connection is a byte stream. The data plane
  * has no sockets: the driver asks a connection where the next bytes go to or
  * come from, moves them, and reports their number. Rules D1.. of
- * master/PROTOCOL.md.
+ * ALGORITHMS.md.
  *
  * The streams read and write user buffers directly. Private memory comes from a
  * pool and is bounded: an in-place all-reduce has a copy of its input, a flat

@@ -1,4 +1,4 @@
-/* fast_path.c - see fast_path.h. Rule numbers refer to master/PROTOCOL.md. */
+/* fast_path.c - see fast_path.h. Rule numbers: see src/README.md. */
 #include "op.h"
 
 #include "algorithm_table.h"

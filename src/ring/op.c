@@ -1,6 +1,6 @@
 /* op.c - finds, launches and starts collective operations. Pure.
  *
- * Rule numbers refer to master/PROTOCOL.md. */
+ * Rule numbers: see src/README.md. */
 #include "op.h"
 
 #include "algorithm.h"

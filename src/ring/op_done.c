@@ -1,7 +1,7 @@
 /* op_done.c - the end of an operation: the result is complete here, the others
  * are known to hold it, the operation is finished. Pure.
  *
- * Rule numbers refer to master/PROTOCOL.md. */
+ * Rule numbers: see src/README.md. */
 #include "op.h"
 
 #include "algorithm.h"

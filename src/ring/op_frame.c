@@ -1,6 +1,6 @@
 /* op_frame.c - operations as a client of the links: receives their frames,
  * chooses the next frame, and handles the loss of a connection. Pure; rules D2,
- * F1, F2 of master/PROTOCOL.md. */
+ * F1, F2 of AGREEMENT.md. */
 #include "op.h"
 
 #include "../reduce/stream.h"

@@ -1,7 +1,7 @@
 /* op_receive.c - receives transfers, control frames, and the frames that came
  * before the launch. Pure.
  *
- * Rule numbers refer to master/PROTOCOL.md. */
+ * Rule numbers: see src/README.md. */
 #include "op.h"
 
 #include "algorithm.h"
@@ -30,7 +30,7 @@ static void take_confirm(struct op *op, struct endpoint *ep)
 {
     ep->wants_done = true;
     op->tells_all = op->plan.r.hierarchy != NULL; /* rule D15 */
-    /* Rules D17d, D20d. */
+    /* Rule D4a. */
     op->confirm |= op->plan.done == DONE_TREE || op->plan.done == DONE_GRID;
 }
 

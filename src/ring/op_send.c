@@ -1,6 +1,6 @@
 /* op_send.c - chooses the next transfer of an operation to send. Pure.
  *
- * Rule numbers refer to master/PROTOCOL.md. */
+ * Rule numbers: see src/README.md. */
 #include "op.h"
 
 #include "algorithm.h"

@@ -1,5 +1,5 @@
 /* pull.h - large blocks that their receivers copy out of the memory of the
- * sender: rule D27 of master/PROTOCOL.md. Pure. */
+ * sender: rule D27 of ALGORITHMS.md. Pure. */
 #ifndef PCCL_PULL_H
 #define PCCL_PULL_H
 

@@ -1,6 +1,6 @@
 /* result_cache.c - the memory of finished operations: the sequence numbers of
  * tags, and the result cache. Pure; rules D1, D5 to D7 of
- * master/PROTOCOL.md. */
+ * ALGORITHMS.md. */
 #include "op.h"
 
 #include "algorithm.h"

@@ -3,7 +3,7 @@
  * engine.h and op.h.
  *
  * An operation is launched, runs over the links, and ends with phase DONE.
- * Rules D1.. and F1.. of master/PROTOCOL.md. */
+ * Rules D and F: see src/README.md. */
 #ifndef PCCL_RING_H
 #define PCCL_RING_H
 

@@ -4,7 +4,7 @@
  * A large operation writes its data once into the region, and an empty frame
  * announces them. The queues of all pairs carry no bodies, and the receivers
  * reduce or copy the data from where they lie. Rules D16, L7 and L8 of
- * master/PROTOCOL.md. The operations: allreduce_single_copy.c and
+ * ALGORITHMS.md. The operations: allreduce_single_copy.c and
  * spread_single_copy.c. Pure. */
 #ifndef PCCL_SINGLE_COPY_H
 #define PCCL_SINGLE_COPY_H

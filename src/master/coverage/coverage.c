@@ -1,5 +1,5 @@
 /* coverage.c - rounds of partial all-reduces, from the first call to the last
- * copy. See coverage.h; rules A of PROTOCOL.md. */
+ * copy. See coverage.h; rules A of COVERAGE.md. */
 #include "coverage.h"
 
 #include <stdio.h>

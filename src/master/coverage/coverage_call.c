@@ -1,6 +1,6 @@
 /* coverage_call.c - calls of partial all-reduces: which round each is for, and
  * whether its arguments are those of the others. See coverage.h; rules A1 to A3
- * and A9 of PROTOCOL.md. */
+ * and A9 of COVERAGE.md. */
 #include "coverage.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* step_samples.c - see step_samples.h. Rule numbers refer to PROTOCOL.md. */
+/* step_samples.c - see step_samples.h. Rule numbers: see src/README.md. */
 #include "step_samples.h"
 
 #include "../master.h"

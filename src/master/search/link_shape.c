@@ -2,7 +2,7 @@
  * pairs, those of a tree, of a tree and a grid, or none (rules R3a, D17a,
  * D20a).
  *
- * Rule numbers refer to PROTOCOL.md. */
+ * Rule numbers: see src/README.md. */
 #include "../master.h"
 
 #include "../../base/grid_shape.h"

@@ -1,5 +1,5 @@
 /* optimize.c - optimizes the order of the ring: probe, search, adopt (rules
- * O2.. of PROTOCOL.md). A loss discards all progress. An optimization ends in a
+ * O2.. of SEARCH.md). A loss discards all progress. An optimization ends in a
  * round like any other (round.c). */
 #include "../master.h"
 

@@ -1,5 +1,5 @@
 /* state_vote.c - election of the shared state and of its senders and receivers
- * (rules S1..S9 of PROTOCOL.md). One synchronization per group at a time;
+ * (rules S1..S9 of STATE.md). One synchronization per group at a time;
  * groups are independent. The master sees only digests, never content. */
 #include "../master.h"
 

@@ -1,5 +1,5 @@
 /* test_sync.c - tests of pcclSynchronizeSharedState as a program sees it
- * (contract §3), over real sockets. Rule numbers are those of PROTOCOL.md. */
+ * (contract §3), over real sockets. Rule numbers are those of STATE.md. */
 #include "cast.h"
 
 #include <setjmp.h>

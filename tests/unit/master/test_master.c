@@ -1,6 +1,6 @@
 /* test_master.c - the coordinator's rules as transcripts: the messages that
- * each member gets after each event. Rule numbers refer to
- * master/PROTOCOL.md. */
+ * each member gets after each event. Rule numbers:
+ * see src/README.md. */
 #include "said.h"
 
 #include "../../../src/master/master.h"

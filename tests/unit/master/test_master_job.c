@@ -1,5 +1,5 @@
 /* test_master_job.c - how a run ends for the coordinator, and what becomes of
- * newcomers then. Rule numbers refer to master/PROTOCOL.md. */
+ * newcomers then. Rule numbers: see src/README.md. */
 #include "../unit.h"
 
 #include "../../../src/master/admission.h"

@@ -1,4 +1,4 @@
-/* test_partner.c - what is granted to members that hold back messages (rule K3
+/* test_partner.c - what is granted to members that hold back messages (rule X3
  * of src/mpi/partner.h), without a library below. */
 #include "partner.h"
 

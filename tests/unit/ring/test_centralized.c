@@ -135,7 +135,7 @@ static void test_clean_if_all_are(void **state)
 }
 
 /* A member without eager credit announces its launch by READY, and the root
- * answers when it has launched (D11c); it sends nothing to the others. */
+ * answers when it has launched (D11); it sends nothing to the others. */
 static void test_launches_are_announced(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* agreement.pml - the core of the agreement for SPIN: launch, flush, question,
  * donation, verdict, installation. Rules R1, R2, R5, F1, F4 to F6, D2, D4 to D6
- * and T2 of src/master/PROTOCOL.md; contract C1 to C4.
+ * and T2 of src/master/AGREEMENT.md; contract C1 to C4.
  *
  * Three members, two operations of the whole view: operation 0 is confirmed,
  * operation 1 is deferred. Up to CRASHES members die at any moment, the master
@@ -74,7 +74,7 @@ inline end_op(i, op, r) {
     m[i].st[op] = OVER;
 }
 
-/* INSTALL at member i: the table "Operation" of PROTOCOL.md. */
+/* INSTALL at member i: the table of an operation in AGREEMENT.md. */
 inline take_install(i) {
     op = 0;
     do

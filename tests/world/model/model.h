@@ -1,4 +1,4 @@
-/* model.h - most rules (README.md says which) of src/master/PROTOCOL.md
+/* model.h - most rules (README.md says which) of src/AGREEMENT.md
  * again, written from their text alone, as a checker of traces.
  *
  * It keeps the state that the rules speak of, for the master and for each

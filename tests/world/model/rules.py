@@ -1,10 +1,17 @@
-"""rules.py ROOT - the table of tests/world/model/README.md has each rule of PROTOCOL.md,
-and is true of the model. --self-test: does it notice?"""
+"""rules.py ROOT - the table of tests/world/model/README.md has each rule of the pages of src/,
+and is true of the model; each rule that is cited is defined once; and the agreement
+can be read in an hour. --self-test: does it notice?"""
 import pathlib
 import re
 import sys
 
 RULE = r"(?:P2P-|[A-Z])\d+[a-z]?"
+DEFINED = rf"\*\*({RULE})\*\*"
+HEADER = rf"^ \* +({RULE})  (?=\S)"
+AGREEMENT_WORDS = 4500
+# Families that the model does not know: the contract, and rules of a header.
+OUTSIDE = "C"
+NO_RULES = {"C11", "C99", "H100"}  # standards, a GPU
 
 
 def parent(rule):
@@ -23,7 +30,8 @@ def rows_of(text):
 
 def faults(protocol, table, model):
     """protocol, table, model: texts."""
-    rules = set(re.findall(rf"\*\*({RULE})\*\*", protocol))
+    rules = {rule for rule in re.findall(DEFINED, protocol)
+             if rule[0] not in OUTSIDE}
     cited = set(re.findall(rf"\b({RULE})\b", model))
     judged = set()
     for text in re.findall(r'"((?:[A-Z0-9-]+[a-z]?(?:, )?)+): ', model):
@@ -39,7 +47,7 @@ def faults(protocol, table, model):
             if rule in answers:
                 found.append(f"{rule} has two rows")
             if rule not in rules:
-                found.append(f"{rule} is no rule of PROTOCOL.md")
+                found.append(f"{rule} is no rule of a page")
             answers[rule] = answer
     for rule in sorted(rules):
         if rule not in answers and parent(rule) not in answers:
@@ -54,7 +62,47 @@ def faults(protocol, table, model):
     return found
 
 
+def cited_in(name, text):
+    """The part of a file that cites rules: prose, comments, names of mutants."""
+    if name.endswith((".c", ".h")):
+        if name.startswith("tests/world/model/"):
+            return text
+        return "\n".join(re.findall(r"/\*.*?\*/|//[^\n]*", text, flags=re.S))
+    if name.endswith("mutants.sh"):
+        return "\n".join(line.split("|")[0] for line in text.splitlines()
+                         if line.count("|") >= 2)
+    return text if name.endswith((".md", ".pml")) else ""
+
+
+def citations(files):
+    """files: name -> text. What is cited and not defined, or defined twice."""
+    places = {}
+    for name, text in sorted(files.items()):
+        form = DEFINED if name.startswith("src/") and name.endswith(".md") else HEADER
+        for rule in re.findall(form, text, flags=re.M):
+            places.setdefault(rule, []).append(name)
+    found = [f"{rule} is defined in {' and '.join(names)}"
+             for rule, names in sorted(places.items()) if len(names) > 1]
+    families = {re.match(r"P2P-|[A-Z]", rule).group() for rule in places}
+    for name, text in sorted(files.items()):
+        for match in re.finditer(rf"(?<![\w.%-])({RULE})(?![\w%])",
+                                 cited_in(name, text)):
+            rule = match.group(1)
+            if rule in places or rule in NO_RULES:
+                continue
+            if re.match(r"P2P-|[A-Z]", rule).group() in families:
+                found.append(f"{name}: {rule} is defined nowhere")
+    return sorted(set(found))
+
+
 def self_test():
+    page = {"src/a/A.md": "* **R1** a\n", "src/b.c": "/* R1 */ R9;\n",
+            "src/c.h": "/* x\n * E1  a rule\n */\n"}
+    assert citations(page) == []
+    assert citations({**page, "src/d.h": " * R1  again\n"})
+    assert citations({**page, "tests/e.c": "/* R2 */\n"})
+    assert citations({**page, "tests/e.md": "see E2\n"})
+    assert citations({**page, "tests/e.md": "C11, and M3 of no family\n"}) == []
     protocol = "* **M1** a\n  * **M1a** b\n* **M2** c\n"
     table = "| M1 | yes | |\n| M2 | no | *bytes* |\n"
     model = 'REFUSE(m, "M1: twice");'
@@ -76,13 +124,19 @@ def main():
     root = pathlib.Path(sys.argv[1])
     folder = root / "tests/world/model"
     model = "".join(p.read_text() for p in sorted(folder.glob("model*.[ch]")))
-    found = faults(
-        (root / "src/master/PROTOCOL.md").read_text(),
-        (folder / "README.md").read_text(),
-        model,
-    )
-    for fault in found:
-        print(f"tests/world/model/README.md: {fault}")
+    files = {str(path.relative_to(root)): path.read_text()
+             for top in ("src", "tests") for path in sorted((root / top).rglob("*"))
+             if path.suffix in (".c", ".h", ".md", ".pml") or
+             path.name == "mutants.sh"}
+    pages = "".join(text for name, text in files.items()
+                    if name.startswith("src/") and name.endswith(".md"))
+    found = [f"tests/world/model/README.md: {fault}" for fault in
+             faults(pages, (folder / "README.md").read_text(), model)]
+    found += citations(files)
+    words = len(files["src/master/AGREEMENT.md"].split())
+    if words > AGREEMENT_WORDS:
+        found.append(f"AGREEMENT.md has {words} words, more than {AGREEMENT_WORDS}")
+    print("\n".join(found) or f"{words} words of the agreement")
     return 1 if found else 0
 
 

@@ -47,12 +47,12 @@ while IFS='|' read -r name file script; do
     fi
     compile "$root/src/mpi/$file" "$work/obj/$(basename "$file" .c).o"
 done <<'MUTANTS'
-nobody is told of a revocation (V1)|revoke.c|s/^        transport_notify_revoked(.*/        (void)context;/
-what has ended is revoked (V3)|coll.c|s/^    int error = coll->round == 0 ? .*/    int error = revoked_error(coll);/
-who waits in a collective goes on waiting (V3)|revoke.c|s/^    bool more = atomic_load(&live_count) > 0 && fail_blocking();/    bool more = false;/
-a failure comes before the message (V3)|coll_failure.c|s/^    if (result == pcclOperationFailed) .*//
+nobody is told of a revocation (U1)|revoke.c|s/^        transport_notify_revoked(.*/        (void)context;/
+what has ended is revoked (U3)|coll.c|s/^    int error = coll->round == 0 ? .*/    int error = revoked_error(coll);/
+who waits in a collective goes on waiting (U3)|revoke.c|s/^    bool more = atomic_load(&live_count) > 0 && fail_blocking();/    bool more = false;/
+a failure comes before the message (U3)|coll_failure.c|s/^    if (result == pcclOperationFailed) .*//
 the first one decides|ulfm.c|s/ballot->flag &= votes\[i\].flag/ballot->flag = votes[0].flag/
-who gives up leaves the others waiting (V6)|agree.c|s/^        if (result != MPI_SUCCESS) revoke_unmade(.*//
+who gives up leaves the others waiting (U6)|agree.c|s/^        if (result != MPI_SUCCESS) revoke_unmade(.*//
 MUTANTS
 [ "$done" -gt 0 ] || { echo "mutants.sh: no mutant has this name"; exit 2; }
 [ "$survived" -eq 0 ]

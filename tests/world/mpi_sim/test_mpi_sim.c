@@ -20,7 +20,7 @@
 
 enum { UNIVERSES = 500, TURNS_MAX = 6000000 };
 
-/* A member met a revocation while the others made the communicator (V6); 3278:
+/* A member met a revocation while the others made the communicator (U6); 3278:
  * a rank came too late for the first world. */
 static const uint64_t failed_once[] = {844, 1028, 1381, 1584, 3278};
 

@@ -532,8 +532,8 @@ past is told as lacking (W3)|elastic/session_waits.c|s/past ? WAIT_PAST : WAIT_L
 nobody is asked what it lacks (W3)|master/watch/stall_watch.c|s/^    stall_ask(m, false);//
 a silent member lacks nothing (W3)|master/watch/wait_graph.c|s/return wait_is_silent(m, link) ? .*;/return WAIT_PART_UNKNOWN;/
 any address is announced (N1)|base/wire_member.c|s/if (!wire_addr_is_host(a)) /if (false) /
-the seen address is dialed first (N2a)|link/link.c|s/(&l->member, l->turn)/(\&l->member, l->turn + 1)/
-one address is dialed (N2a)|link/link.c|s/    if (l->open == 0) l->turn++;//
+the seen address is dialed first (N2)|link/link.c|s/(&l->member, l->turn)/(\&l->member, l->turn + 1)/
+one address is dialed (N2)|link/link.c|s/    if (l->open == 0) l->turn++;//
 a silent address is not left (N2b)|link/link.c|s/^        way_try_other(.*;//
 dials that are lost count (N2c)|link/way.c|s/^            conn_forget_dial(n, other);/            (void)other;/
 a link forgets its address (N2c)|link/way.c|/^void way_found/,/^}/s/^    l->turn = c->turn;//
@@ -718,7 +718,7 @@ a sender keeps its name in the slot of a pull (D27c)|ring/single_copy.c|s/ relea
 a slot keeps its name in a new view (D27c)|ring/single_copy.c|s/ release(e, i);/ e->single_copy.users[i] = NULL;/
 a failed pull is not told to the sender (D27d)|link/region.c|s/c->region.unreadable = c->region.answers = true;//
 a failed pull breaks nothing (D27d)|ring/pull.c|s/if (!copied)$/if (false)/
-where a block for another one begins (D27a)|ring/pull.c|s/there->of\[p->rank\]/there->of[0]/
+where a block for another one begins (D27)|ring/pull.c|s/there->of\[p->rank\]/there->of[0]/
 silence through memory ends a link (R7b)|link/links.c|s/ || conn_has_no_path(c)) continue;/) continue;/
 a proposal asks what is in memory for a sign of life (R7b)|link/link.c|s/if (conn_has_no_path(c)) {/if (false) {/
 a silent member of the host is reported by others (R7b)|link/link_patience.c|s/ || conn_has_no_path(c))/)/
@@ -793,7 +793,7 @@ a word before the inputs are added (D21)|ring/allreduce_single_copy.c|s/^       
 a block is made in the caller's memory (D21d)|ring/exchange.c|s/    if (size == 0) return true;/    return true;/
 a block is deferred (D21c)|ring/allreduce_direct.c|s/    .colls = BIT(COLL_REDUCE_SCATTER),/&\n    .defers = true,/
 a block of single copy is deferred (D21c)|ring/allreduce_single_copy.c|s/    .colls = BIT(COLL_REDUCE_SCATTER),/&\n    .defers = true,/
-parts of a block by sites (D21a)|ring/op.c|s/if (e->has_hierarchy \&\& p->coll != COLL_REDUCE_SCATTER)/if (e->has_hierarchy)/
+parts of a block by sites (D21)|ring/op.c|s/if (e->has_hierarchy \&\& p->coll != COLL_REDUCE_SCATTER)/if (e->has_hierarchy)/
 each decides alone (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;/p->single_copy_world = e->single_copy_on \&\& e->links.region ? e->single_copy_world : 0;/
 no restore of a direct one|ring/pieces.c|s/if (!b->bytes .. backup_has(b, piece)) return;/return;/
 passed on before received (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
@@ -828,11 +828,11 @@ sizes of a pair exchanged (F9)|master/dispute_text.c|s/from->args.sends == to->a
 believes what is not listed (F9)|master/dispute.c|s/if (!lists || /if (/
 answers to an earlier flush stay (F9)|master/dispute.c|s/^    forget(&g->dispute);//
 only the caller of the first report names values (F9b)|master/dispute_text.c|s/^    for (int i = 0; i < 2; i++) {$/for (int i = 0; i < 0; i++) {/
-ranks of the view (F9c)|master/dispute_text.c|s/clash ? m->peers\[r->link\].rank : r->args.rank/m->peers[r->link].rank/
-ranks of a scope that clash (F9c)|master/dispute_text.c|s/^            clash |= .*//
+ranks of the view (F9b)|master/dispute_text.c|s/clash ? m->peers\[r->link\].rank : r->args.rank/m->peers[r->link].rank/
+ranks of a scope that clash (F9b)|master/dispute_text.c|s/^            clash |= .*//
 lists of arguments are not checked (F9a)|base/wire.c|s/!arguments_valid(a->named, a->named_size)/false/
 the end of an array is forgotten (F9a)|base/arguments.c|s/: digest_of(values + whole, count - whole)/: 0/
-runners of other operations (F9d)|master/dispute_text.c|s/if (t->listings\[i\].op == op) runs/runs/
+runners of other operations (F9b)|master/dispute_text.c|s/if (t->listings\[i\].op == op) runs/runs/
 late members are not excused (R4f)|master/round.c|s/return (!both || a->late || b->late)/return (!both)/
 a pair that one end misses is bad (R4f)|master/round.c|s/return (!both || a->late/return (a->late/
 a group installs while another restarts (R5)|master/round.c|s/if (g->restart .. g->unlinked .. g->phase != GROUP_PROPOSED ../if (g->phase == GROUP_PROPOSED \&\&/
@@ -843,7 +843,7 @@ fast path in place at rank 2 (D9)|ring/fast_path.c|/^static void fold/,/^}/s/if 
 a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
 a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, session_forced((enum op_verdict)v->state));/}
 an update tries the pair that it waits for (R3h)|master/search/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at <= since) drop(g, i);/drop(g, i);/
-copies outlive their epoch (D7b)|ring/engine.c|s/^    op_drop_results(e);//
+copies outlive their epoch (D7)|ring/engine.c|s/^    op_drop_results(e);//
 fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/ \&\&/
 fast path beside operations (D9)|ring/fast_path.c|s/if (!ready .. e->op_end > 0 .. r->members)/if (!ready || r->members)/
 fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->pairs .. !q->cached) return false;/    if (!q->pairs \&\& !q->cached) q->cached = \&e->results[0];/
@@ -882,13 +882,13 @@ root of a gather takes a donation for its blocks (D23d)|ring/op_done.c|s/    if 
 root of a gather takes no commitment (D23d)|ring/op_done.c|s/if (alone && !a->has(op, op->plan.segments)) return;/if (alone) return;/
 root of a gather that waits for itself sends words (D2f)|ring/star.c|s/s->missing = op->ep_count + odd;/s->missing = op->ep_count;/
 launches of a large broadcast are not told at once (D19e)|ring/spread_single_copy.c|s/^    .tells_launch = true,//
-word of a sum before all parts (D25b)|ring/reduce_star.c|s/return s->done == after;/return s->done + 1 >= after;/
-segment of a sum waits for no word (D25b)|ring/reduce_star.c|s/if (k >= AHEAD) x->after = k - AHEAD;//
-parts of a sum out of turn (D25a)|ring/reduce_star.c|s/if (\*where == CAME_NOT) return;/if (*where == CAME_NOT) { s->turns[g]++; continue; }/
-part of a sum before its turn (D25a)|ring/reduce_star.c|s/s->turns\[k\] + 1u == turn ? NULL/true ? NULL/
+word of a sum before all parts (D25c)|ring/reduce_star.c|s/return s->done == after;/return s->done + 1 >= after;/
+segment of a sum waits for no word (D25c)|ring/reduce_star.c|s/if (k >= AHEAD) x->after = k - AHEAD;//
+parts of a sum out of turn (D25)|ring/reduce_star.c|s/if (\*where == CAME_NOT) return;/if (*where == CAME_NOT) { s->turns[g]++; continue; }/
+part of a sum before its turn (D25)|ring/reduce_star.c|s/s->turns\[k\] + 1u == turn ? NULL/true ? NULL/
 input of a sum for a root is not kept (C2)|ring/reduce_star.c|s/^    .undo = undo,//
 a sum for a root has copies (D25c)|ring/reduce_star.c|s/^    .at_root = true,//
-no place for a sum that all have (D25a)|ring/exchange.c|s/if (lacks_place(op)) return.*//
+no place for a sum that all have (D25)|ring/exchange.c|s/if (lacks_place(op)) return.*//
 fast sum of all but one (D9e)|ring/fast_star.c|/static void take_sum/,/^}/s/i < q->star.count/i + 1 < q->star.count/
 fast star: words before all blocks (D9e)|ring/fast_star.c|s/if (q->left > 0 .. !turn(e, q))/if (q->left > 1 || !turn(e, q))/
 fast star: a scatter returns before DONE (D9e)|ring/fast_star.c|s/    if (root .. q->holds) return true;/    return true;/
