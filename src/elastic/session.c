@@ -149,7 +149,6 @@ void session_gone(struct session *s, const char *reason)
     for (uint32_t i = 0; i < engine_op_end(e); i++) {
         struct op *op = engine_op(e, i);
         if (!op || op_is_done(op)) continue;
-        if (op_phase(op) != PHASE_QUEUED) engine_restore(e, op);
         engine_finish(e, op, pcclMasterConnectionFailed);
     }
     session_sync_end(s, pcclMasterConnectionFailed, s->reason);

@@ -296,7 +296,6 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
         engine_finish(e, op, pcclSuccess);
         return false;
     }
-    if (!queued) engine_restore(e, op);
     /* Rule V4d: one error of the tag. */
     bool crossed = verdict == VERDICT_CROSSED || queued;
     if (crossed && session_drop_crossed(s, op_name(op).tag))

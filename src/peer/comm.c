@@ -396,7 +396,11 @@ static bool force_algorithms(pcclComm_t *c)
     size_t size = 0;
     if (!text || *text == '\0') return true;
     if (engine_force(c->session->engine, text)) return true;
-    const char *name;
+    const char *name, *gone = engine_algorithm_gone(text);
+    if (gone) {
+        comm_set_error(c, "PCCL_ALGORITHM=%s: %s", text, gone);
+        return false;
+    }
     for (uint32_t i = 0; (name = engine_algorithm_name(i)) != NULL; i++) {
         int more = snprintf(names + size, sizeof names - size, " %s", name);
         if (more > 0 && (size_t)more < sizeof names - size)

@@ -41,6 +41,9 @@ struct algorithm {
      * and not some of them with its data (rules D20c, D22b, D19e). */
     bool tells_launch;
     bool is_fast; /* the fast path sends the same frames (rule D9) */
+    /* It calls input_overwrite() before it writes to r.recvbuf, but where a
+     * body goes there (place). */
+    bool announces_writes;
 
     /* The plan. shape() sets segments, root and `done` of a plan. For the other
      * functions see plan.h; *x is preset to an empty transfer that depends on
@@ -79,11 +82,6 @@ struct algorithm {
                     uint32_t k, const struct plan_xfer *x, const uint8_t *body);
     /* All transfers are sent and received: makes the result. */
     void (*complete)(struct op *op);
-    /* Restores an in-place buffer to its value at the launch (contract C2). */
-    void (*undo)(struct op *op);
-    /* The result comes from another member: saves the data that undo() will
-     * need. */
-    void (*keep_input)(struct op *op);
     /* Nobody reads the bytes of transfer k before the call returns. */
     bool (*streams)(const struct plan *p, uint32_t k);
 
@@ -100,12 +98,11 @@ struct algorithm {
 };
 
 extern const struct algorithm local_algorithm, allreduce_flat,
-    allreduce_flat_codes, allreduce_centralized, allreduce_direct,
-    allreduce_single_copy, allreduce_ring, allreduce_ring_codes,
-    broadcast_linear, broadcast_confirmed, broadcast_grid, broadcast_chain,
-    allgather_linear, allgather_ring, alltoallv_pairwise, alltoallv_tree,
-    star_gather, star_scatter, reduce_star, spread_single_copy, small_grid,
-    allreduce_grid, small_tree, reduce_scatter_direct,
+    allreduce_flat_codes, allreduce_direct, allreduce_single_copy,
+    allreduce_ring, allreduce_ring_codes, broadcast_confirmed, broadcast_grid,
+    broadcast_chain, allgather_linear, allgather_ring, alltoallv_pairwise,
+    alltoallv_tree, star_gather, star_scatter, reduce_star, spread_single_copy,
+    small_grid, allreduce_grid, small_tree, reduce_scatter_direct,
     reduce_scatter_single_copy;
 
 #endif

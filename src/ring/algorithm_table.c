@@ -38,16 +38,8 @@ static const struct choice choices[] = {
      .measured = "many ranks"},
     {.colls = REDUCES,
      .where = WHERE_SOCKETS,
-     .world_min = 9,
      .bytes_max = K(128),
      .algorithm = &small_tree,
-     .why = "2(n-1) messages, where direct has 2n(n-1)",
-     .measured = "many ranks"},
-    {.colls = REDUCES,
-     .where = WHERE_SOCKETS,
-     .bytes_max = K(128),
-     .world_max = 8,
-     .algorithm = &allreduce_centralized,
      .why = "2(n-1) messages, where flat has n(n-1) and processors are shared",
      .measured = "allreduce, one host, sockets"},
     {.colls = REDUCES,
@@ -190,19 +182,12 @@ static const struct choice choices[] = {
      .why = "the root puts the vector once where all others take it",
      .measured = "put once, taken by all"},
     {.colls = BIT(COLL_BROADCAST),
-     .where = WHERE_MEMORY,
-     .bytes_max = K(256),
-     .world_max = 16,
-     .algorithm = &broadcast_linear,
-     .why = "a copy for each is cheaper than to wait for each other",
-     .measured = "broadcast"},
-    {.colls = BIT(COLL_BROADCAST),
      .where = WHERE_SOCKETS,
      .bytes_max = K(256),
      .world_min = 3,
      .world_max = 8,
      .algorithm = &small_tree,
-     .why = "2(n-1) messages, where linear and its DONE have 3(n-1)",
+     .why = "2(n-1) messages, and nobody waits for DONE",
      .measured = "broadcast"},
     {.colls = BIT(COLL_BROADCAST),
      .bytes_max = K(64),
@@ -211,11 +196,11 @@ static const struct choice choices[] = {
      .why = "one message deep, and nobody waits for DONE",
      .measured = "broadcast"},
     {.colls = BIT(COLL_BROADCAST),
-     .where = WHERE_SOCKETS,
+     .where = WHERE_HOST,
      .bytes_max = K(256),
      .world_max = 2,
-     .algorithm = &broadcast_linear,
-     .why = "a copy for each is cheaper than to wait for each other",
+     .algorithm = &broadcast_confirmed,
+     .why = "one message, where a chain has several segments",
      .measured = "broadcast"},
     {.colls = BIT(COLL_BROADCAST),
      .where = WHERE_GRID,
@@ -361,9 +346,8 @@ static const struct choice choices[] = {
  * at most one fits a request. */
 static const struct algorithm *const algorithms[] = {
     &allreduce_flat,        &allreduce_flat_codes,
-    &allreduce_centralized, &allreduce_direct,
-    &allreduce_single_copy, &allreduce_ring,
-    &allreduce_ring_codes,  &broadcast_linear,
+    &allreduce_direct,      &allreduce_single_copy,
+    &allreduce_ring,        &allreduce_ring_codes,
     &broadcast_confirmed,   &broadcast_grid,
     &broadcast_chain,       &allgather_linear,
     &allgather_ring,        &spread_single_copy,
@@ -520,6 +504,22 @@ const char *algorithm_name(uint32_t i)
         while (strcmp(algorithms[first]->name, algorithms[k]->name) != 0)
             first++;
         if (first == k && i-- == 0) return algorithms[k]->name;
+    }
+    return NULL;
+}
+
+const char *algorithm_gone(const char *text)
+{
+    static const struct {
+        const char *word, *what;
+    } gone[] = {
+        {"centralized", "centralized is gone: use tree, which within a host "
+                        "has the same messages"},
+        {"broadcast:linear", "broadcast:linear is gone: use "
+                             "broadcast:confirmed"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(gone); i++) {
+        if (strstr(text, gone[i].word)) return gone[i].what;
     }
     return NULL;
 }

@@ -56,6 +56,8 @@ const struct algorithm *algorithm_by_number(uint32_t i);
  * commas. NAME alone applies to all collectives that have it. Sets forced[coll]
  * to static names or NULL. False: not understood. */
 bool algorithm_parse(const char *text, const char *forced[COLL_COUNT]);
+/* What to use in the place of one that is not understood any more, or NULL. */
+const char *algorithm_gone(const char *text);
 /* Returns why r->forced cannot be used, in words. NULL: it can, or none is
  * forced. */
 const char *algorithm_unfit(const struct plan_request *r);

@@ -24,7 +24,6 @@ struct allreduce_direct_state {
     uint8_t *came;   /* bit set: (part, segment) is in the slots */
     uint8_t *slots;  /* parts that arrived before their turn */
     uint16_t *turns; /* by piece: number of partners whose parts are added */
-    struct backup backup; /* of the pieces */
 };
 
 /* --------------------------------------------------------------- the plan */
@@ -164,7 +163,7 @@ static bool begin(struct engine *e, struct op *op)
     memset(s->received, 0, 2 * pieces / 8 + 1);
     memset(s->came, 0, parts / 8 + 1);
     memset(s->turns, 0, turns);
-    return backup_take(e, op, &s->backup, pieces);
+    return true;
 }
 
 static void end(struct engine *e, struct op *op)
@@ -174,7 +173,6 @@ static void end(struct engine *e, struct op *op)
     pool_give(&e->links.pool, s->came);
     pool_give(&e->links.pool, s->turns);
     pool_give(&e->links.pool, s->slots);
-    backup_give(e, &s->backup);
 }
 
 static bool has(const struct op *op, uint32_t after)
@@ -202,13 +200,10 @@ static uint8_t *slot(const struct op *op, uint32_t piece, uint32_t turn)
 static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
                       const struct plan_xfer *x)
 {
-    struct allreduce_direct_state *s = op->state;
+    const struct allreduce_direct_state *s = op->state;
     const struct plan *p = &op->plan;
     uint32_t piece = direct_piece(p, ep->rank, k);
-    if (x->action == ACTION_STORE) {
-        pieces_save(op, &s->backup, piece);
-        return (uint8_t *)op->r.recvbuf + x->offset;
-    }
+    if (x->action == ACTION_STORE) return (uint8_t *)op->r.recvbuf + x->offset;
     uint32_t turn = direct_turn(p, piece, ep->rank);
     return s->turns[piece] + 1u == turn ? NULL : slot(op, piece, turn);
 }
@@ -216,13 +211,12 @@ static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
 static void add(struct op *op, uint32_t piece, uint32_t turn, size_t at,
                 const uint8_t *bytes, size_t size)
 {
-    struct allreduce_direct_state *s = op->state;
     const struct plan *p = &op->plan;
     bool all =
         piece / p->segments == p->r.rank && turn == direct_turns(p, piece);
     unsigned turns = all ? TURN_LAST : 0;
     if (turn == 1) turns |= TURN_FIRST;
-    pieces_add(op, &s->backup, piece, turns, at, bytes, size);
+    pieces_add(op, piece, turns, at, bytes, size);
 }
 
 static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
@@ -267,24 +261,13 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
     if (turn > direct_turns(p, piece)) mark(e, op, piece);
 }
 
-static void undo(struct op *op)
-{
-    const struct allreduce_direct_state *s = op->state;
-    pieces_restore(op, &s->backup);
-}
-
-static void keep_input(struct op *op)
-{
-    struct allreduce_direct_state *s = op->state;
-    pieces_save_all(op, &s->backup);
-}
-
 const struct algorithm allreduce_direct = {
     .name = "direct",
     .colls = BIT(COLL_ALLREDUCE) | BIT(COLL_BARRIER),
     .unfit = unfit,
     .defers = true,
     .awaits_all = true,
+    .announces_writes = true,
     .shape = shape,
     .partners = plan_all_partners,
     .partner = plan_all_partner,
@@ -298,8 +281,6 @@ const struct algorithm allreduce_direct = {
     .place = place,
     .reduce = reduce,
     .arrived = arrived,
-    .undo = undo,
-    .keep_input = keep_input,
 };
 
 const struct algorithm reduce_scatter_direct = {

@@ -2,8 +2,8 @@
  * other one, and all compute the same sum. One message deep, for small vectors.
  * Pure. */
 #include "algorithm.h"
-#include "fold.h"
 #include "geometry.h"
+#include "op.h"
 
 #include "../reduce/reduce.h"
 
@@ -14,16 +14,6 @@ enum {
      * it lies if it has at least this size. Smaller vectors are in the caches
      * anyway. */
     TWO_MIN = 16 * 1024,
-};
-
-struct allreduce_flat_state {
-    /* Two members: the sum is made while the other vector arrives. */
-    bool reduced;
-    /* Recv has the result; in place, the input is in the own slot or in
-     * `input`. */
-    bool folded;
-    uint8_t *input; /* of codes, in place: the elements of the input */
-    _Alignas(64) uint8_t slots[]; /* a vector of each member */
 };
 
 /* --------------------------------------------------------------- the plan */
@@ -59,44 +49,36 @@ static const char *unfit(const struct plan_request *r)
 
 /* ---------------------------------------------------------- the operation */
 
+/* op->state has a vector of each member, by rank. */
+static size_t vector_size(const struct op *op)
+{
+    return (size_t)plan_vector_size(&op->plan);
+}
+
 static uint8_t *own_slot(const struct op *op)
 {
-    struct allreduce_flat_state *s = op->state;
-    return s->slots + op->plan.r.rank * fold_size(op);
+    return (uint8_t *)op->state + op->plan.r.rank * vector_size(op);
 }
 
 static bool may_be_reduced(const struct op *op)
 {
-    return op->plan.r.world == 2 && fold_size(op) >= TWO_MIN &&
+    return op->plan.r.world == 2 && vector_size(op) >= TWO_MIN &&
            !op_is_quantized(op);
 }
 
 static bool begin(struct engine *e, struct op *op)
 {
-    size_t slots = op->plan.r.world * fold_size(op);
-    if (may_be_reduced(op) && !op_in_place(op)) slots = 0;
-    return op_take_state(e, op, sizeof(struct allreduce_flat_state), slots);
+    size_t slots = op->plan.r.world * vector_size(op);
+    if (may_be_reduced(op)) slots = 0;
+    return op_take_state(e, op, 0, slots);
 }
 
-static void keep_input(struct op *op)
-{
-    struct allreduce_flat_state *s = op->state;
-    if (op_in_place(op) && !s->folded && fold_size(op) > 0)
-        memcpy(own_slot(op), op->r.sendbuf, fold_size(op));
-    s->folded = true;
-}
-
-/* In place, this waits until the own vector is sent. */
 static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
                       const struct plan_xfer *x)
 {
-    struct allreduce_flat_state *s = op->state;
+    (void)ep;
     (void)k;
-    s->reduced =
-        may_be_reduced(op) && (!op_in_place(op) || ep->sent == ep->sends);
-    if (!s->reduced) return s->slots + x->offset;
-    keep_input(op);
-    return NULL;
+    return may_be_reduced(op) ? NULL : (uint8_t *)op->state + x->offset;
 }
 
 static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
@@ -117,23 +99,26 @@ static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
 static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
                     uint32_t k, const struct plan_xfer *x, const uint8_t *body)
 {
-    const struct allreduce_flat_state *s = op->state;
     (void)e;
-    if (s->reduced && body) reduce(op, ep, k, 0, body, x->size);
+    if (may_be_reduced(op) && body) reduce(op, ep, k, 0, body, x->size);
 }
 
+/* Rule D3: in the order of ranks, so that all members compute the same sums. */
 static void complete(struct op *op)
 {
-    struct allreduce_flat_state *s = op->state;
-    s->folded = true;
-    if (!s->reduced) fold_slots(op, s->slots);
-}
-
-static void undo(struct op *op)
-{
-    const struct allreduce_flat_state *s = op->state;
-    if (s->folded && fold_size(op) > 0)
-        memcpy(op->r.recvbuf, own_slot(op), fold_size(op));
+    const struct plan *p = &op->plan;
+    size_t size = vector_size(op), count = (size_t)p->r.count;
+    const uint8_t *slots = op->state, *sum = NULL;
+    if (size == 0 || may_be_reduced(op)) return;
+    for (uint32_t r = 0; r < p->r.world; r++) {
+        const uint8_t *x = r == p->r.rank ? op->r.sendbuf : slots + r * size;
+        if (sum)
+            reduce_apply(op->r.dtype, op->r.redop, op->r.recvbuf, sum, x,
+                         count);
+        sum = sum ? op->r.recvbuf : x;
+    }
+    if (op->r.redop == REDOP_AVG)
+        reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world);
 }
 
 const struct algorithm allreduce_flat = {
@@ -154,8 +139,6 @@ const struct algorithm allreduce_flat = {
     .reduce = reduce,
     .arrived = arrived,
     .complete = complete,
-    .undo = undo,
-    .keep_input = keep_input,
 };
 
 /* --------------------------------------------------------------- quantized
@@ -165,20 +148,9 @@ const struct algorithm allreduce_flat = {
 static bool begin_codes(struct engine *e, struct op *op)
 {
     if (!begin(e, op)) return false;
-    struct allreduce_flat_state *s = op->state;
-    if (op_in_place(op)) {
-        s->input = pool_take(&e->links.pool, op_vector_size(op) + 1);
-        if (!s->input) return false;
-    }
     quant_encode(&op->r.quant, own_slot(op), op->r.sendbuf,
                  (size_t)op->r.count);
     return true;
-}
-
-static void end_codes(struct engine *e, struct op *op)
-{
-    struct allreduce_flat_state *s = op->state;
-    pool_give(&e->links.pool, s->input);
 }
 
 static const uint8_t *source_codes(struct op *op, const struct plan_xfer *x)
@@ -186,30 +158,13 @@ static const uint8_t *source_codes(struct op *op, const struct plan_xfer *x)
     return own_slot(op) + x->offset;
 }
 
-static void keep_input_codes(struct op *op)
-{
-    struct allreduce_flat_state *s = op->state;
-    if (s->input && !s->folded)
-        memcpy(s->input, op->r.sendbuf, op_vector_size(op));
-    s->folded = true;
-}
-
 static void complete_codes(struct op *op)
 {
-    const struct allreduce_flat_state *s = op->state;
     const struct plan *p = &op->plan;
-    keep_input_codes(op);
-    if (fold_size(op) == 0) return;
-    quant_fold(&op->r.quant, op->r.redop, op->r.recvbuf, s->slots,
-               fold_size(op), p->r.world, (size_t)op->r.count,
+    if (vector_size(op) == 0) return;
+    quant_fold(&op->r.quant, op->r.redop, op->r.recvbuf, op->state,
+               vector_size(op), p->r.world, (size_t)op->r.count,
                op->r.redop == REDOP_AVG ? p->r.world : 1);
-}
-
-static void undo_codes(struct op *op)
-{
-    const struct allreduce_flat_state *s = op->state;
-    if (s->input && s->folded)
-        memcpy(op->r.recvbuf, s->input, op_vector_size(op));
 }
 
 static const char *unfit_codes(const struct plan_request *r)
@@ -231,10 +186,7 @@ const struct algorithm allreduce_flat_codes = {
     .send = send,
     .recv = recv,
     .begin = begin_codes,
-    .end = end_codes,
     .source = source_codes,
     .place = place,
     .complete = complete_codes,
-    .undo = undo_codes,
-    .keep_input = keep_input_codes,
 };

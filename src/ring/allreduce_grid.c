@@ -18,11 +18,10 @@ struct allreduce_grid_state {
     /* Bit set over the pieces of the band: first those whose parts of the row
      * are added, then those whose sum is the result. */
     uint8_t *ready;
-    uint16_t *parts;      /* by piece of the band: parts to come from the row */
-    uint16_t *sums;       /* by segment of the chunk: sums to come from rows */
-    uint8_t *part_slots;  /* parts of the band, by the member of the row */
-    uint8_t *sum_slots;   /* sums of the chunk, by row */
-    struct backup backup; /* of the pieces of the vector */
+    uint16_t *parts;     /* by piece of the band: parts to come from the row */
+    uint16_t *sums;      /* by segment of the chunk: sums to come from rows */
+    uint8_t *part_slots; /* parts of the band, by the member of the row */
+    uint8_t *sum_slots;  /* sums of the chunk, by row */
 };
 
 /* What a transfer carries. */
@@ -156,7 +155,6 @@ static bool begin(struct engine *e, struct op *op)
     const struct grid_node *g = &p->grid;
     struct allreduce_grid_state *s = op_take_state(e, op, sizeof *s, 0);
     if (!s) return false;
-    if (!backup_take(e, op, &s->backup, pieces_count(p))) return false;
     if (!has_band(p, g)) return true;
     struct pool *pool = &e->links.pool;
     uint32_t band = band_pieces(p);
@@ -183,7 +181,6 @@ static void end(struct engine *e, struct op *op)
     pool_give(pool, s->sums);
     pool_give(pool, s->part_slots);
     pool_give(pool, s->sum_slots);
-    backup_give(e, &s->backup);
 }
 
 static bool has(const struct op *op, uint32_t after)
@@ -219,7 +216,6 @@ static uint8_t *sum_slot(const struct op *op, uint32_t row, uint32_t g)
 static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
                       const struct plan_xfer *x)
 {
-    struct allreduce_grid_state *s = op->state;
     const struct plan *p = &op->plan;
     struct grid_node from;
     uint32_t piece;
@@ -229,7 +225,6 @@ static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
         return part_slot(op, from.column,
                          piece - band_first(p, p->grid.column));
     if (kind == KIND_SUM) return sum_slot(op, from.row, piece % p->segments);
-    pieces_save(op, &s->backup, piece);
     return (uint8_t *)op->r.recvbuf + x->offset;
 }
 
@@ -252,7 +247,7 @@ static size_t piece_size(const struct plan *p, uint32_t piece)
  * the own chunk's part k of the band is the result. */
 static void add_rows(struct engine *e, struct op *op, uint32_t k)
 {
-    struct allreduce_grid_state *s = op->state;
+    const struct allreduce_grid_state *s = op->state;
     const struct plan *p = &op->plan;
     const struct grid_node *g = &p->grid;
     uint32_t piece = band_first(p, g->column) + k, segment = k % p->segments;
@@ -260,7 +255,7 @@ static void add_rows(struct engine *e, struct op *op, uint32_t k)
     if (s->sums[segment] > 0 || !op_bit_get(s->ready, k)) return;
     for (uint32_t i = 1; size > 0 && i < g->rows; i++) {
         unsigned turn = i + 1 == g->rows ? TURN_LAST : 0;
-        pieces_add(op, &s->backup, piece, turn, 0,
+        pieces_add(op, piece, turn, 0,
                    sum_slot(op, (g->row + i) % g->rows, segment), size);
     }
     mark(e, op, band_pieces(p) + k);
@@ -269,13 +264,12 @@ static void add_rows(struct engine *e, struct op *op, uint32_t k)
 /* Adds the parts of the row to the own one, from the next member on. */
 static void add_parts(struct engine *e, struct op *op, uint32_t k)
 {
-    struct allreduce_grid_state *s = op->state;
     const struct plan *p = &op->plan;
     const struct grid_node *g = &p->grid;
     uint32_t piece = band_first(p, g->column) + k;
     size_t size = piece_size(p, piece);
     for (uint32_t i = 1; size > 0 && i < g->size; i++)
-        pieces_add(op, &s->backup, piece, i == 1 ? TURN_FIRST : 0, 0,
+        pieces_add(op, piece, i == 1 ? TURN_FIRST : 0, 0,
                    part_slot(op, (g->column + i) % g->size, k), size);
     mark(e, op, k);
     if (k / p->segments == g->row) add_rows(e, op, k);
@@ -303,18 +297,6 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
     }
 }
 
-static void undo(struct op *op)
-{
-    const struct allreduce_grid_state *s = op->state;
-    pieces_restore(op, &s->backup);
-}
-
-static void keep_input(struct op *op)
-{
-    struct allreduce_grid_state *s = op->state;
-    pieces_save_all(op, &s->backup);
-}
-
 const struct algorithm allreduce_grid = {
     .name = "grid_direct",
     .colls = BIT(COLL_ALLREDUCE),
@@ -322,6 +304,7 @@ const struct algorithm allreduce_grid = {
     .awaits_all = true,
     .whole_bodies = true,
     .tells_launch = true,
+    .announces_writes = true,
     .shape = shape,
     .partners = plan_grid_partners,
     .partner = plan_grid_partner,
@@ -334,6 +317,4 @@ const struct algorithm allreduce_grid = {
     .has = has,
     .place = place,
     .arrived = arrived,
-    .undo = undo,
-    .keep_input = keep_input,
 };

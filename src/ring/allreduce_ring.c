@@ -12,7 +12,6 @@
  * not sent step by step but interleaved (rule D14), in the order of step plus
  * segment. A segment is passed on before the next one arrives, and need not be
  * read from memory again. */
-#include "backup.h"
 #include "neighbors.h"
 
 #include "../reduce/reduce.h"
@@ -20,14 +19,11 @@
 enum {
     /* Largest segment that stays in a cache, bytes. */
     INTERLEAVED_MAX = 256 * 1024,
-    /* Saved and then reduced while it is in the nearest caches, bytes. */
-    BLOCK = 32 * 1024,
 };
 
 struct allreduce_ring_state {
     struct ring_state ring;
-    struct backup backup; /* over the transfers from `prev` */
-    uint8_t *codes;       /* of a quantized vector */
+    uint8_t *codes; /* of a quantized vector */
 };
 
 /* --------------------------------------------------------------- the plan */
@@ -113,12 +109,6 @@ bool ring_streams(const struct plan *p, uint32_t k)
     return p->streamed && ring_step(p, k, &g) + 1 == steps_of(p);
 }
 
-bool ring_is_first_write(const struct plan *p, uint32_t k)
-{
-    uint32_t g;
-    return ring_step(p, k, &g) < p->r.world;
-}
-
 static void send(const struct plan *p, uint32_t to, uint32_t k,
                  struct plan_xfer *x)
 {
@@ -152,15 +142,12 @@ static void recv(const struct plan *p, uint32_t from, uint32_t k,
 
 static bool begin(struct engine *e, struct op *op)
 {
-    if (!ring_take(e, op, sizeof(struct allreduce_ring_state))) return false;
-    struct allreduce_ring_state *s = op->state;
-    return backup_take(e, op, &s->backup, plan_recvs(&op->plan, op->plan.prev));
+    return ring_take(e, op, sizeof(struct allreduce_ring_state));
 }
 
 static void end(struct engine *e, struct op *op)
 {
     struct allreduce_ring_state *s = op->state;
-    backup_give(e, &s->backup);
     pool_give(&e->links.pool, s->codes);
     ring_give(e, op);
 }
@@ -168,51 +155,35 @@ static void end(struct engine *e, struct op *op)
 static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
                       const struct plan_xfer *x)
 {
-    struct allreduce_ring_state *s = op->state;
     (void)ep;
+    (void)k;
     if (x->action != ACTION_STORE) return NULL;
-    if (ring_is_first_write(&op->plan, k)) backup_save(op, &s->backup, k, x);
     return (uint8_t *)op->r.recvbuf + x->offset;
 }
 
-static void add(struct op *op, const struct plan_xfer *x, const uint8_t *bytes)
+static void add(struct op *op, const struct plan_xfer *x, size_t at,
+                const uint8_t *bytes, size_t size)
 {
-    size_t count = x->size / op->plan.r.element;
-    uint8_t *to = (uint8_t *)op->r.recvbuf + x->offset;
-    const uint8_t *own = (const uint8_t *)op->r.sendbuf + x->offset;
+    size_t count = size / op->plan.r.element;
+    uint8_t *to = (uint8_t *)op->r.recvbuf + x->offset + at;
+    const uint8_t *own = (const uint8_t *)op->r.sendbuf + x->offset + at;
+    input_overwrite(op, to, size);
     reduce_apply(op->r.dtype, op->r.redop, to, bytes, own, count);
     if (x->action == ACTION_DIVIDE && op->r.redop == REDOP_AVG)
         reduce_divide(op->r.dtype, to, count, op->plan.r.world);
 }
 
-/* By blocks, so that the input is read from memory once. */
-static void save_and_add(struct op *op, uint32_t k, const struct plan_xfer *x,
-                         const uint8_t *bytes)
-{
-    struct allreduce_ring_state *s = op->state;
-    struct plan_xfer block = *x;
-    for (uint32_t at = 0; at < x->size; at += BLOCK) {
-        block.offset = x->offset + at;
-        block.size = x->size - at < BLOCK ? x->size - at : BLOCK;
-        backup_save(op, &s->backup, k, &block);
-        add(op, &block, bytes + at);
-    }
-}
-
+/* By blocks, so that an input that is saved is read from memory once. */
 static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
                    size_t at, const uint8_t *bytes, size_t size)
 {
-    struct allreduce_ring_state *s = op->state;
     struct plan_xfer x;
     plan_recv(&op->plan, ep->rank, k, &x);
-    if (size == x.size) {
-        save_and_add(op, k, &x, bytes);
-        return;
+    for (size_t done = 0; done < size; done += INPUT_BLOCK) {
+        size_t left = size - done;
+        add(op, &x, at + done, bytes + done,
+            left < INPUT_BLOCK ? left : INPUT_BLOCK);
     }
-    if (at == 0) backup_save(op, &s->backup, k, &x);
-    x.offset += at;
-    x.size = (uint32_t)size;
-    add(op, &x, bytes);
 }
 
 static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
@@ -221,18 +192,6 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
     if (x->action != ACTION_STORE && x->size > 0 && body)
         reduce(op, ep, k, 0, body, x->size);
     ring_arrived(e, op, ep, k, x, body);
-}
-
-static void undo(struct op *op)
-{
-    const struct allreduce_ring_state *s = op->state;
-    const struct plan *p = &op->plan;
-    for (uint32_t k = 0; k < plan_recvs(p, p->prev); k++) {
-        struct plan_xfer x;
-        if (!backup_has(&s->backup, k)) continue;
-        plan_recv(p, p->prev, k, &x);
-        backup_restore(op, &s->backup, &x);
-    }
 }
 
 static const char *unfit(const struct plan_request *r)
@@ -247,6 +206,7 @@ const struct algorithm allreduce_ring = {
     .awaits_all = true,
     .is_long = true,
     .widens = true,
+    .announces_writes = true,
     .shape = shape,
     .partners = ring_partners,
     .partner = ring_partner,
@@ -260,7 +220,6 @@ const struct algorithm allreduce_ring = {
     .place = place,
     .reduce = reduce,
     .arrived = arrived,
-    .undo = undo,
     .streams = ring_streams,
 };
 
@@ -305,10 +264,10 @@ static uint8_t *place_codes(struct op *op, const struct endpoint *ep,
 /* A partial sum is sent as soon as it is made, one step later. A place of
  * `codes` is written again only by results, which arrive after the partial sum
  * has been sent. */
-static void take_codes(struct op *op, uint32_t k, const struct plan_xfer *x,
+static void take_codes(struct op *op, const struct plan_xfer *x,
                        const uint8_t *body)
 {
-    struct allreduce_ring_state *s = op->state;
+    const struct allreduce_ring_state *s = op->state;
     const struct quant *q = &op->r.quant;
     struct plan_xfer y = *x;
     op_to_elements(op, &y);
@@ -320,16 +279,16 @@ static void take_codes(struct op *op, uint32_t k, const struct plan_xfer *x,
                       (const uint8_t *)op->r.sendbuf + y.offset, count,
                       divisor);
     if (x->action == ACTION_REDUCE) return;
-    backup_save(op, &s->backup, k, x);
-    quant_decode(q, (uint8_t *)op->r.recvbuf + y.offset, s->codes + x->offset,
-                 count);
+    uint8_t *to = (uint8_t *)op->r.recvbuf + y.offset;
+    input_overwrite(op, to, y.size);
+    quant_decode(q, to, s->codes + x->offset, count);
 }
 
 static void arrived_codes(struct engine *e, struct op *op, struct endpoint *ep,
                           uint32_t k, const struct plan_xfer *x,
                           const uint8_t *body)
 {
-    if (x->size > 0) take_codes(op, k, x, body);
+    if (x->size > 0) take_codes(op, x, body);
     ring_arrived(e, op, ep, k, x, body);
 }
 
@@ -347,6 +306,7 @@ const struct algorithm allreduce_ring_codes = {
     .awaits_all = true,
     .is_long = true,
     .widens = true,
+    .announces_writes = true,
     .whole_bodies = true,
     .shape = shape,
     .partners = ring_partners,
@@ -361,5 +321,4 @@ const struct algorithm allreduce_ring_codes = {
     .source = source_codes,
     .place = place_codes,
     .arrived = arrived_codes,
-    .undo = undo,
 };

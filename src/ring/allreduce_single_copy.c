@@ -141,7 +141,7 @@ static bool begin(struct engine *e, struct op *op)
     memset(s->turns, 0, turns);
     PCCL_ASSERT(p->segment <= place_size(p));
     s->slot = single_copy_take_slot(e, op);
-    return backup_take(e, op, &s->backup, pieces_count(p));
+    return true;
 }
 
 static void end(struct engine *e, struct op *op)
@@ -152,7 +152,6 @@ static void end(struct engine *e, struct op *op)
     pool_give(&e->links.pool, s->came);
     pool_give(&e->links.pool, s->turns);
     pool_give(&e->links.pool, s->slots);
-    backup_give(e, &s->backup);
 }
 
 static bool has(const struct op *op, uint32_t after)
@@ -191,25 +190,21 @@ static uint8_t *came(const struct op *op, uint32_t turn, uint32_t g)
 static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
                       const struct plan_xfer *x)
 {
-    struct allreduce_single_copy_state *s = op->state;
+    const struct allreduce_single_copy_state *s = op->state;
     uint32_t g;
     uint32_t turn = turn_of(op, ep);
-    if (single_copy_is_sum(&op->plan, k, &g)) {
-        pieces_save(op, &s->backup, ep->rank * op->plan.segments + g);
+    if (single_copy_is_sum(&op->plan, k, &g))
         return (uint8_t *)op->r.recvbuf + x->offset;
-    }
     return s->turns[g] + 1u == turn ? NULL : queue_slot(op, turn, g);
 }
 
 static void add(struct op *op, uint32_t turn, uint32_t g, size_t at,
                 const uint8_t *bytes, size_t size)
 {
-    struct allreduce_single_copy_state *s = op->state;
     unsigned turns = turn == 1 ? TURN_FIRST : 0;
     if (turn + 1 == op->plan.r.world) turns |= TURN_LAST;
     if (size > 0)
-        pieces_add(op, &s->backup, own_piece(&op->plan, g), turns, at, bytes,
-                   size);
+        pieces_add(op, own_piece(&op->plan, g), turns, at, bytes, size);
 }
 
 static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
@@ -291,18 +286,6 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
     if (take_waiting(op, g, x->size)) mark(e, op, g);
 }
 
-static void undo(struct op *op)
-{
-    const struct allreduce_single_copy_state *s = op->state;
-    pieces_restore(op, &s->backup);
-}
-
-static void keep_input(struct op *op)
-{
-    struct allreduce_single_copy_state *s = op->state;
-    pieces_save_all(op, &s->backup);
-}
-
 /* --------------------------------------------------- through regions (D16) */
 
 /* The other end has mapped this member's region. */
@@ -320,26 +303,25 @@ static void put(struct engine *e, struct op *op, const struct endpoint *ep,
     uint32_t g;
     bool sum = single_copy_is_sum(&op->plan, k, &g);
     uint32_t rank = sum ? op->plan.r.rank : ep->rank;
-    const void *from = sum ? op->r.recvbuf : op->r.sendbuf;
+    const uint8_t *from = sum ? op->r.recvbuf : op->r.sendbuf;
     f->flags |= FLAG_SINGLE_COPY;
     f->size = 0;
     uint32_t *there = &s->sums_put[g % SINGLE_COPY_BUFFERS];
     if (sum && *there == g + 1) return; /* for another member */
     /* The sum arrives here: the overwritten input is read once, not twice. */
-    if (!sum) pieces_save(op, &s->backup, rank * op->plan.segments + g);
+    if (!sum) input_overwrite(op, from + x->offset, x->size);
     if (sum) *there = g + 1;
     memcpy(e->links.region + offset_of(&op->plan, s->slot - 1, g, rank),
-           (const uint8_t *)from + x->offset, x->size);
+           from + x->offset, x->size);
 }
 
 static bool take_sum(struct op *op, const struct endpoint *ep, uint32_t g,
                      const struct plan_xfer *x, const uint8_t *region,
                      uint32_t slot)
 {
-    struct allreduce_single_copy_state *s = op->state;
-    pieces_save(op, &s->backup, ep->rank * op->plan.segments + g);
     uint8_t *to = (uint8_t *)op->r.recvbuf + x->offset;
     const uint8_t *from = region + offset_of(&op->plan, slot, g, ep->rank);
+    input_overwrite(op, to, x->size);
     if (op->plan.bypasses)
         stream_copy(to, from, x->size);
     else
@@ -373,6 +355,7 @@ const struct algorithm allreduce_single_copy = {
     .defers = true,
     .awaits_all = true,
     .confirms = true,
+    .announces_writes = true,
     .shape = shape,
     .partners = plan_all_partners,
     .partner = plan_all_partner,
@@ -386,8 +369,6 @@ const struct algorithm allreduce_single_copy = {
     .place = place,
     .reduce = reduce,
     .arrived = arrived,
-    .undo = undo,
-    .keep_input = keep_input,
     .may_put = may_put,
     .put = put,
     .take_put = take_put,

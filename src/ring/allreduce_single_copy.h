@@ -17,7 +17,6 @@ struct allreduce_single_copy_state {
     /* By buffer of the region: the segment whose sum is in it, plus 1. A member
      * that maps the region late has got some of them through its queue. */
     uint32_t sums_put[SINGLE_COPY_BUFFERS];
-    struct backup backup; /* over the pieces */
 };
 
 /* Sets the segment of the k-th transfer to or from a partner. True: the

@@ -1,5 +1,4 @@
 /* engine.c - the life of a data plane, and its views. See engine.h. */
-#include "exchange.h"
 #include "op.h"
 #include "pull.h"
 
@@ -12,7 +11,8 @@ bool engine_init(struct engine *e, const struct driver *driver,
     e->out = *events;
     e->cached = PLAN_CACHED;
     e->many = MANY;
-    e->exchange_least = EXCHANGE_LEAST;
+    e->input_large = INPUT_LARGE;
+    e->input_block = INPUT_BLOCK;
     e->sums_least = SUMS_LEAST;
     e->sums_looks = SUMS_LOOKS;
     e->pull_least = PULL_LEAST;

@@ -8,8 +8,8 @@
  * ALGORITHMS.md.
  *
  * The streams read and write user buffers directly. Private memory comes from a
- * pool and is bounded: an in-place all-reduce has a copy of its input, a flat
- * one has one vector per member, and a connection has one segment. */
+ * pool and is bounded: an in-place all-reduce has one vector more (op_input.h),
+ * a flat one has one per member, and a connection has one segment. */
 #ifndef PCCL_ENGINE_H
 #define PCCL_ENGINE_H
 
@@ -20,6 +20,7 @@
 #include "../link/link.h"
 #include "../reduce/quant.h"
 #include "fast_path.h"
+#include "op_input.h"
 #include "plan.h"
 #include "ring.h"
 #include "single_copy.h"
@@ -100,9 +101,7 @@ struct op {
     struct endpoint *eps;
     uint32_t ep_count, eps_left; /* partners; those with transfers left */
     void *state; /* of the plan's algorithm; NULL: it has none */
-    /* Rule D18: the caller's buffer (NULL: there is none), and the block of the
-     * pool that r.recvbuf lies in meanwhile (NULL: in none). */
-    uint8_t *target, *scratch;
+    struct op_input input;
     uint8_t *came;   /* bit sets of the endpoints; NULL: none is large */
     uint64_t *scope; /* copy of r.members */
     size_t *arrays;  /* copy of the four arrays of an all-to-all-v */
@@ -157,7 +156,8 @@ struct engine {
     uint32_t tree_width;        /* 0: as few as do; the same on all members */
     uint32_t single_copy_world; /* PLAN_SINGLE_COPY_WORLD_MAX; the same on all
                                    members */
-    size_t exchange_least;      /* EXCHANGE_LEAST */
+    size_t input_large;         /* INPUT_LARGE */
+    size_t input_block;         /* INPUT_BLOCK */
     size_t sums_least;          /* SUMS_LEAST */
     uint32_t sums_looks;        /* SUMS_LOOKS */
     size_t pull_least;          /* PULL_LEAST */

@@ -1,5 +1,5 @@
 /* fast_pairs.c - the fast path of a pairwise all-to-all and a direct
- * reduce-scatter (rule D9d). Their frames are those of alltoallv_pairwise.c and
+ * reduce-scatter (rule D9d). Their frames are those of all_pairs.c and
  * allreduce_direct.c, their folds in the same order. */
 #include "fast_pairs.h"
 #include "op.h"

@@ -27,12 +27,8 @@ bool ring_has(const struct op *op, uint32_t after);
 void ring_arrived(struct engine *e, struct op *op, struct endpoint *ep,
                   uint32_t k, const struct plan_xfer *x, const uint8_t *body);
 
-/* For the ring all-reduce (allreduce_ring.c): the k-th transfer from `prev` is
- * the first that writes its part of the vector. Later steps of the all-gather
- * write parts that the reduce-scatter has written. */
-bool ring_is_first_write(const struct plan *p, uint32_t k);
-/* Nobody reads the bytes of the transfer before the result is returned, and no
- * cache holds them all. */
+/* For the ring all-reduce (allreduce_ring.c): nobody reads the bytes of
+ * transfer k before the result is returned, and no cache holds them all. */
 bool ring_streams(const struct plan *p, uint32_t k);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include "algorithm.h"
 #include "algorithm_table.h"
-#include "exchange.h"
 #include "geometry.h"
 
 #include "../base/buggify.h"
@@ -96,7 +95,7 @@ void op_free_run(struct engine *e, struct op *op)
 {
     const struct algorithm *a = op->plan.algorithm;
     if (op->state && a->end) a->end(e, op);
-    exchange_end(e, op);
+    input_end(e, op);
     pool_give(&e->links.pool, op->state);
     pool_give(&e->links.pool, op->eps);
     pool_give(&e->links.pool, op->came);
@@ -198,8 +197,6 @@ void op_plan_request(const struct engine *e, const struct op_request *r,
     p->one_host = host != 0;
     p->shared_memory = host != 0 && host % 2 == 0;
     p->codes = r->quant.algorithm != QUANT_NONE;
-    /* Concurrent operations have different roots. */
-    p->center = (uint32_t)(r->tag ^ r->tag >> 32);
     p->cached = e->cached;
     p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;
     p->boards = e->boards_on && !r->members;
@@ -241,6 +238,11 @@ const char *engine_algorithm_name(uint32_t i)
     return algorithm_name(i);
 }
 
+const char *engine_algorithm_gone(const char *text)
+{
+    return algorithm_gone(text);
+}
+
 const char *engine_unfit(const struct engine *e, const struct op_request *r,
                          const char **name)
 {
@@ -249,12 +251,6 @@ const char *engine_unfit(const struct engine *e, const struct op_request *r,
     if (!*name) return NULL;
     op_plan_request(e, r, &p);
     return algorithm_unfit(&p);
-}
-
-/* In place: the operation overwrites its input. */
-bool op_in_place(const struct op *op)
-{
-    return op->r.plan.coll == COLL_ALLREDUCE && op->r.sendbuf == op->r.recvbuf;
 }
 
 uint64_t op_result_size(const struct op *op)
@@ -455,7 +451,7 @@ static bool make_plan(struct engine *e, struct op *op)
     op->seq = op_next_sequence(e, op);
     if (!open_endpoints(e, op)) return false;
     const struct algorithm *a = op->plan.algorithm;
-    if (!exchange_begin(e, op)) return false;
+    if (!input_begin(e, op)) return false;
     if (a->begin && !a->begin(e, op)) return false;
     if (!op_take_sequence(e, op)) return false;
     op->confirm = must_confirm(e, op);
@@ -469,6 +465,7 @@ bool engine_start(struct engine *e, struct op *op)
     op_forget(e, op);
     op_unqueue(e, op);
     op_release_result(e, op);
+    input_restore(op);
     op_free_run(e, op);
     if (e->sweeper == op) e->sweeper = NULL;
     op->phase = PHASE_RUNNING;

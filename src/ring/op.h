@@ -26,7 +26,6 @@ bool op_agrees(struct engine *e, struct op *op, const struct endpoint *ep,
 uint64_t op_pair_digest(uint64_t digest, size_t there, size_t back);
 bool op_uses_link(const struct engine *e, const struct link *l,
                   const struct op **which);
-bool op_in_place(const struct op *op);
 uint64_t op_result_size(const struct op *op); /* in r.recvbuf */
 /* Makes the request for plan_init() from the request of an operation and the
  * view in force. */

@@ -5,7 +5,6 @@
 #include "op.h"
 
 #include "algorithm.h"
-#include "exchange.h"
 
 #include "../../include/pccl.h"
 #include "../base/buggify.h"
@@ -118,7 +117,10 @@ void engine_finish(struct engine *e, struct op *op, int result)
         op->eps[i].link->eager_bytes -= op->eps[i].eager;
     for (uint32_t i = 0; op->rx_bytes >= MEASURE_MIN && i < op->ep_count; i++)
         measure_link(op->eps[i].link, &op->eps[i].speed);
-    if (result == pcclSuccess) exchange_commit(e, op);
+    if (result == pcclSuccess)
+        input_commit(e, op);
+    else
+        input_restore(op);
     op_free_run(e, op);
     op->result = result;
     op->phase = PHASE_DONE;
@@ -171,14 +173,7 @@ void op_take_done(struct engine *e, struct op *op, struct endpoint *ep,
     check_done(e, op);
 }
 
-/* -------------------------------------------------------------- taken back */
-
-void engine_restore(struct engine *e, struct op *op)
-{
-    const struct algorithm *a = op->plan.algorithm;
-    (void)e;
-    if (op_in_place(op) && op->state && a->undo) a->undo(op);
-}
+/* ----------------------------------------------------------- a result given */
 
 void engine_accept_donation(struct engine *e, uint64_t scope, uint64_t tag,
                             uint32_t seq, const uint8_t *bytes, uint32_t size)
@@ -190,7 +185,7 @@ void engine_accept_donation(struct engine *e, uint64_t scope, uint64_t tag,
     bool alone = a->at_root && plan_is_root(&op->plan);
     if (alone && !a->has(op, op->plan.segments)) return; /* rule D23d */
     conn_cut_sending(&e->links, op);
-    if (op->state && a->keep_input) a->keep_input(op);
+    input_overwrite(op, op->r.recvbuf, size);
     if (size > 0) memcpy(op->r.recvbuf, bytes, size);
     op->phase = PHASE_COMPLETE;
 }

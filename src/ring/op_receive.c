@@ -58,7 +58,10 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct endpoint *ep,
     if (x.size == 0 && x.action == ACTION_STORE) return ACCEPT_BODY;
     uint8_t *place = a->place ? a->place(op, ep, f->index, &x)
                               : (uint8_t *)op->r.recvbuf + x.offset;
-    if (place) *to = place;
+    if (place) {
+        input_overwrite(op, place, x.size);
+        *to = place;
+    }
     return a->streams && a->streams(&op->plan, f->index) ? ACCEPT_STREAM
                                                          : ACCEPT_BODY;
 }

@@ -7,7 +7,7 @@
 #ifndef PCCL_PIECES_H
 #define PCCL_PIECES_H
 
-#include "backup.h"
+#include "op.h"
 
 static inline uint32_t pieces_count(const struct plan *p)
 {
@@ -23,12 +23,8 @@ enum pieces_turn {
 };
 
 /* Adds bytes, from `at` on, of one partner's part of a piece. */
-void pieces_add(struct op *op, struct backup *b, uint32_t piece, unsigned turns,
-                size_t at, const uint8_t *bytes, size_t size);
-/* Saves a piece before each write to it; saves all pieces not written yet. */
-void pieces_save(const struct op *op, struct backup *b, uint32_t piece);
-void pieces_save_all(const struct op *op, struct backup *b);
-void pieces_restore(const struct op *op, const struct backup *b);
+void pieces_add(struct op *op, uint32_t piece, unsigned turns, size_t at,
+                const uint8_t *bytes, size_t size);
 
 /* For the direct all-reduce (allreduce_direct.c): the piece of the k-th
  * transfer from a partner, and whether the transfer is a part to add or the

@@ -72,7 +72,6 @@ struct plan_request {
     bool one_host;      /* all members are on one host */
     bool shared_memory; /* ... and share memory */
     bool codes;         /* all-reduce: an element is a block of codes (D8) */
-    uint32_t center;    /* any number; selects the root of a centralized one */
     /* Bytes of all vectors from which on no cache holds them. */
     uint64_t cached;
     uint32_t single_copy_world; /* largest world with regions */

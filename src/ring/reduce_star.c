@@ -26,13 +26,12 @@ enum {
 };
 
 struct reduce_star_state {
-    uint32_t slot;        /* of the own region, plus 1; 0: none */
-    uint32_t done;        /* segments that are added, or words that have come */
-    uint8_t *marks;       /* bit set: which of them */
-    uint8_t *came;        /* root: by turn and place */
-    uint8_t *slots;       /* root: parts that came before their turn */
-    uint16_t *turns;      /* root: by segment, the partners that are added */
-    struct backup backup; /* over the segments */
+    uint32_t slot;   /* of the own region, plus 1; 0: none */
+    uint32_t done;   /* segments that are added, or words that have come */
+    uint8_t *marks;  /* bit set: which of them */
+    uint8_t *came;   /* root: by turn and place */
+    uint8_t *slots;  /* root: parts that came before their turn */
+    uint16_t *turns; /* root: by segment, the partners that are added */
 };
 
 /* --------------------------------------------------------------- the plan */
@@ -122,7 +121,7 @@ static bool begin(struct engine *e, struct op *op)
     if (!s->came || !s->turns || !s->slots) return false;
     memset(s->came, CAME_NOT, places(p));
     memset(s->turns, 0, turns);
-    return backup_take(e, op, &s->backup, p->segments);
+    return true;
 }
 
 static void end(struct engine *e, struct op *op)
@@ -133,7 +132,6 @@ static void end(struct engine *e, struct op *op)
     pool_give(&e->links.pool, s->came);
     pool_give(&e->links.pool, s->turns);
     pool_give(&e->links.pool, s->slots);
-    backup_give(e, &s->backup);
 }
 
 static bool has(const struct op *op, uint32_t after)
@@ -185,10 +183,9 @@ static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
 static void add(struct op *op, uint32_t turn, uint32_t g, size_t at,
                 const uint8_t *bytes, size_t size)
 {
-    struct reduce_star_state *s = op->state;
     unsigned turns = turn == 1 ? TURN_FIRST : 0;
     if (turn + 1 == op->plan.r.world) turns |= TURN_LAST;
-    if (size > 0) pieces_add(op, &s->backup, g, turns, at, bytes, size);
+    if (size > 0) pieces_add(op, g, turns, at, bytes, size);
 }
 
 static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
@@ -252,12 +249,6 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
     take_waiting(e, op, k, x->size);
 }
 
-static void undo(struct op *op)
-{
-    const struct reduce_star_state *s = op->state;
-    pieces_restore(op, &s->backup);
-}
-
 /* --------------------------------------------------------- through regions */
 
 /* The root has mapped this member's region. */
@@ -300,6 +291,7 @@ const struct algorithm reduce_star = {
     .awaits_all = true,
     .at_root = true,
     .is_fast = true,
+    .announces_writes = true,
     .shape = shape,
     .partners = plan_root_partners,
     .partner = plan_root_partner,
@@ -313,7 +305,6 @@ const struct algorithm reduce_star = {
     .place = place,
     .reduce = reduce,
     .arrived = arrived,
-    .undo = undo,
     .may_put = may_put,
     .put = put,
     .take_put = take_put,

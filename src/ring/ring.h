@@ -107,6 +107,9 @@ const char *engine_unfit(const struct engine *e, const struct op_request *r,
 const char *engine_forced(const struct engine *e, enum plan_coll coll);
 /* Names for PCCL_ALGORITHM, by number; NULL after the last. */
 const char *engine_algorithm_name(uint32_t i);
+/* What to use in the place of a name that is not understood any more, or
+ * NULL. */
+const char *engine_algorithm_gone(const char *text);
 
 /* Which collective carries out another one, or a scan, best: choose.h. Of `way`
  * coll, flow and `count` bytes are set, and of a scope its members as `world`;
@@ -118,6 +121,7 @@ void engine_choose(const struct engine *e, bool scoped,
 struct op *engine_find(struct engine *e, uint64_t tag); /* not FREE */
 struct op *engine_launch(struct engine *e, const struct op_request *r,
                          bool queue); /* NULL: no memory or no slot */
+/* Without success the input is as it was at the launch (contract C2). */
 void engine_finish(struct engine *e, struct op *op, int result);
 void engine_release(struct engine *e, struct op *op); /* after its await */
 /* Turns a complete request for an all-reduce into a quantized one. */
@@ -149,8 +153,6 @@ const uint8_t *engine_donation(const struct engine *e, uint64_t scope,
                                uint64_t tag, uint32_t seq, uint32_t *size);
 void engine_accept_donation(struct engine *e, uint64_t scope, uint64_t tag,
                             uint32_t seq, const uint8_t *bytes, uint32_t size);
-/* Restores the in-place buffer to its value at the launch (contract C2). */
-void engine_restore(struct engine *e, struct op *op);
 
 /* The next view is in force. Removes tags, cached results and unexpected
  * messages of older epochs. The owner starts the operations that go on

@@ -19,7 +19,6 @@ enum { AFTER_ROW };
 
 struct small_grid_state {
     uint32_t row_missing; /* transfers of the row that have not come */
-    bool kept;            /* in place: the own slot has the input */
     /* Of an all-reduce the vectors of the row, then the sums of the rows; of an
      * all-gather the blocks in the order of positions. */
     _Alignas(64) uint8_t slots[];
@@ -211,21 +210,11 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
     }
 }
 
-static void keep_input(struct op *op)
-{
-    struct small_grid_state *s = op->state;
-    size_t size = vector_size(op);
-    if (op_in_place(op) && !s->kept && size > 0)
-        memcpy(s->slots + op->plan.grid.column * size, op->r.recvbuf, size);
-    s->kept = true;
-}
-
 static void complete(struct op *op)
 {
     const struct small_grid_state *s = op->state;
     const struct plan *p = &op->plan;
     size_t size = vector_size(op);
-    keep_input(op);
     if (size == 0) return;
     if (reduces(op)) {
         fold(op, op->r.recvbuf, sum_of(op, 0), p->grid.rows, 0, sum_of(op, 0));
@@ -237,14 +226,6 @@ static void complete(struct op *op)
         uint8_t *to = (uint8_t *)op->r.recvbuf + plan_at(p, i) * size;
         if (i != p->grid.position) memcpy(to, s->slots + i * size, size);
     }
-}
-
-static void undo(struct op *op)
-{
-    const struct small_grid_state *s = op->state;
-    size_t size = vector_size(op);
-    if (s->kept && size > 0)
-        memcpy(op->r.recvbuf, s->slots + op->plan.grid.column * size, size);
 }
 
 const struct algorithm small_grid = {
@@ -267,6 +248,4 @@ const struct algorithm small_grid = {
     .place = place,
     .arrived = arrived,
     .complete = complete,
-    .undo = undo,
-    .keep_input = keep_input,
 };

@@ -58,8 +58,8 @@ elastic/partial.c elastic/partial_call.c elastic/partial_move.c elastic/offer.c 
 elastic/session_offer.c elastic/session_partial.c
 master/coverage/coverage.c master/coverage/coverage_call.c master/coverage/coverage_order.c
 master/server/master_open.c master/state/offers.c master/coverage/step_samples.c master/server/switchboard.c master/server/master_conn.c
-link/link_patience.c ring/backup.c ring/blocked.c ring/engine.c
-ring/engine_io.c ring/exchange.c ring/op.c ring/op_queue.c ring/op_waits.c
+link/link_patience.c ring/blocked.c ring/engine.c
+ring/engine_io.c ring/op_input.c ring/op.c ring/op_queue.c ring/op_waits.c
 ring/pull.c ring/single_copy.c ring/spread_single_copy.c master/search/optimize.c master/search/sites.c
 master/votes.c base/decimal.c base/memory_supply.c base/port_range.c
 base/secure_text.c link/shared_memory.c base/env.c mpi/slurm_task.c

@@ -16,10 +16,10 @@
 static void algorithms(const uint8_t *in, size_t size)
 {
     static const char *const words[] = {
-        "ring",      "flat",    "direct",    "centralized", "single_copy",
-        "chain",     "linear",  "confirmed", "pairwise",    "allreduce",
-        "broadcast", "barrier", "allgather", "alltoallv",   ":",
-        ",",         "",        " ",         "x",           "tree"};
+        "ring",      "flat",    "direct",    "tree",      "single_copy",
+        "chain",     "linear",  "confirmed", "pairwise",  "allreduce",
+        "broadcast", "barrier", "allgather", "alltoallv", ":",
+        ",",         "",        " ",         "x",         "tree"};
     const char *forced[COLL_COUNT] = {NULL};
     char text[512] = "";
     size_t at = 0;

@@ -210,7 +210,7 @@ static void test_the_input_comes_back(void **state)
             engine_freeze(engines[i]);
             if (ops[i]->phase == PHASE_DONE) continue;
             held[i] |= ops[i]->phase == PHASE_COMPLETE;
-            engine_restore(engines[i], ops[i]);
+            engine_finish(engines[i], ops[i], pcclRankConnectionLost);
             for (uint64_t k = 0; k < 100; k++)
                 assert_true(in[i][k] == (i + 1) * (k + 1));
         }

@@ -71,7 +71,6 @@ static void next_epoch(void)
     for (uint32_t i = 0; i < world; i++) {
         engine_freeze(engines[i]);
         struct op *op = engine_op(engines[i], 0);
-        engine_restore(engines[i], op);
         engine_finish(engines[i], op, pcclInvalidArgument);
         engine_release(engines[i], op);
     }

@@ -158,11 +158,8 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
     uint8_t *base = y.space == SPACE_SLOT ? to->slots : to->recv;
     bool pairwise = has_pieces(&to->plan);
     bool adds = pairwise && y.action != ACTION_STORE;
-    if (is(&to->plan, &allreduce_ring) && size > 0) {
-        uint8_t *wrote = &to->wrote[y.offset];
-        assert_int_equal(ring_is_first_write(&to->plan, k), *wrote == 0);
-        *wrote = ring_streams(&to->plan, k) ? STREAMED : 1;
-    }
+    if (is(&to->plan, &allreduce_ring) && size > 0)
+        to->wrote[y.offset] = ring_streams(&to->plan, k) ? STREAMED : 1;
     uint32_t piece = pairwise ? piece_of(&to->plan, from, k) : 0;
     const uint8_t *with = adds && to->summed[piece] > 0 ? to->recv : to->send;
     for (uint32_t i = 0; i < size; i++) {
@@ -215,10 +212,7 @@ static uint32_t move(uint32_t world)
             struct plan_xfer x;
             plan_send(&n->plan, b, n->sent[b], &x);
             bool waits = x.after != PLAN_NOTHING;
-            if (is(&n->plan, &allreduce_centralized))
-                waits = waits && !fold(n, x.size);
-            else
-                waits = waits && !n->got[x.after];
+            waits = waits && !n->got[x.after];
             if (waits) continue;
             assert_true(x.size <= PLAN_SEGMENT_MAX);
             if (is(&n->plan, &spread_single_copy) && x.size > 0)
@@ -336,7 +330,6 @@ static void test_every_plan(void **state)
                 run(r);
                 r.piece = 0;
                 r.shared_memory = false;
-                r.center = 11;
                 run(r);
                 r.mesh = false;
                 run(r);
@@ -378,26 +371,24 @@ static void test_blocks(void **state)
     }
 }
 
-/* Only the tree's root has more than one partner, and messages are few. An
- * all-reduce has the root of its tag, a broadcast the first rank. */
+/* Only the tree's root has more than one partner, and messages are few. */
 static void test_star(void **state)
 {
     (void)state;
     struct plan_request r = {.world = 7,
                              .mesh = true,
                              .one_host = true,
-                             .center = 12,
                              .root = 5,
                              .count = 64 * 1024,
                              .element = 1};
     for (unsigned coll = COLL_ALLREDUCE; coll <= COLL_BROADCAST; coll++) {
-        uint32_t sends = 0, center = coll == COLL_ALLREDUCE ? 5 : 0;
+        uint32_t sends = 0;
         r.coll = coll;
         for (r.rank = 0; r.rank < r.world; r.rank++) {
             struct plan p;
             plan_init(&p, &r);
             assert_int_equal(p.done, DONE_TREE);
-            assert_int_equal(plan_partners(&p), r.rank == center ? 6 : 1);
+            assert_int_equal(plan_partners(&p), r.rank == 0 ? 6 : 1);
             for (uint32_t i = 0; i < plan_partners(&p); i++)
                 sends += plan_sends(&p, plan_partner(&p, i));
         }

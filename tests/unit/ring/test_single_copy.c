@@ -244,9 +244,29 @@ static void test_what_was_overwritten_never_counts(void **state)
     for (uint32_t i = 0; i < WORLD; i++)
         assert_int_equal(ops[0][i]->phase, PHASE_RUNNING);
     assert_int_equal(state_of(ops[0][0])->turns[0], 1); /* that of 1 */
-    engine_restore(engines[0], ops[0][0]);
+    engine_finish(engines[0], ops[0][0], pcclRankConnectionLost);
     for (uint32_t k = 0; k < COUNT; k++)
         assert_int_equal(in[0][0][k], value(0, 0, k));
+}
+
+/* A result that another member gives does not stand either (rule F5). */
+static void test_a_result_that_is_given(void **state)
+{
+    (void)state;
+    engines[0]->input_large = 0;
+    deaf[0][1] = deaf[0][2] = true;
+    launch_all(0, true);
+    settle();
+    struct op *op = ops[0][0];
+    engine_freeze(engines[0]);
+    engine_accept_donation(engines[0], 0, op->r.tag, op->seq,
+                           (uint8_t *)out[0][1], sizeof out[0][1]);
+    assert_int_equal(op->phase, PHASE_COMPLETE);
+    assert_memory_equal(in[0][0], out[0][1], sizeof out[0][1]);
+    engine_finish(engines[0], op, pcclRankConnectionLost);
+    for (uint32_t k = 0; k < COUNT; k++)
+        assert_int_equal(in[0][0][k], value(0, 0, k));
+    deaf[0][1] = deaf[0][2] = false;
 }
 
 /* The same while it waits for its turn. */
@@ -262,7 +282,7 @@ static void test_overwritten_while_it_waits(void **state)
     settle();
     assert_int_equal(state_of(ops[0][0])->turns[0], 1);
     assert_int_equal(ops[0][0]->phase, PHASE_RUNNING);
-    engine_restore(engines[0], ops[0][0]);
+    engine_finish(engines[0], ops[0][0], pcclRankConnectionLost);
     for (uint32_t k = 0; k < COUNT; k++)
         assert_int_equal(in[0][0][k], value(0, 0, k));
 }
@@ -274,13 +294,17 @@ static void test_the_input_comes_back(void **state)
     uint32_t held = 0;
     for (uint32_t rounds = 0; rounds < 30; rounds++) {
         if (rounds % 2) engines[0]->links.region = NULL;
+        for (uint32_t i = 0; i < WORLD && rounds / 2 % 2; i++) {
+            engines[i]->input_large = 0;
+            engines[i]->input_block = 100;
+        }
         launch_all(0, true);
         settle_for(rounds);
         for (uint32_t i = 0; i < WORLD; i++) {
             engine_freeze(engines[i]);
             if (ops[0][i]->phase == PHASE_DONE) continue;
             held += ops[0][i]->phase == PHASE_COMPLETE;
-            engine_restore(engines[i], ops[0][i]);
+            engine_finish(engines[i], ops[0][i], pcclRankConnectionLost);
             for (uint32_t k = 0; k < COUNT; k++)
                 assert_int_equal(in[0][i][k], value(0, i, k));
         }
@@ -546,6 +570,7 @@ int main(void)
         TEST(test_more_than_rooms),
         TEST(test_what_was_overwritten_never_counts),
         TEST(test_overwritten_while_it_waits),
+        TEST(test_a_result_that_is_given),
         TEST(test_the_input_comes_back),
         TEST(test_room_until_all_are_done),
         TEST(test_by_the_view_alone),

@@ -74,7 +74,7 @@ scenarios="--members 3 --patience 1 --one-end
 --members 3 --crash 1 --update --patience 1 --states 100000
 --members 3 --crash 1 --algorithm direct --patience 1 --states 100000
 --members 3 --crash 1 --algorithm ring --patience 1 --states 100000
---members 3 --crash 1 --algorithm centralized --patience 1 --states 100000
+--members 3 --crash 1 --algorithm tree --patience 1 --states 100000
 --members 3 --ops 2 --crash 1 --concurrent --patience 1 --states 200000
 --members 3 --cut 1 --states 60000
 --cut 1 --states 100000

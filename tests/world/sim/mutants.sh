@@ -425,10 +425,10 @@ awk -v seconds=$(($(date +%s) - began)) '{ by[$1] = $2 }
 exit
 : <<'MUTANTS'
 no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush);//
-no restore|elastic/session_view.c|s/if (!queued) engine_restore(e, op);//
+no restore|ring/op_done.c|s/^        input_restore(op);/        (void)op;/
 stale epoch accepted|ring/op_frame.c|s/^    bool is_old = .*/    bool is_old = false;/
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
-wrong AVG divisor, flat|ring/fold.c|s/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world + 1)/
+wrong AVG divisor, flat|ring/allreduce_flat.c|s/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world + 1)/
 wrong AVG divisor, ring|ring/allreduce_ring.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
 newcomer admitted in mid-operation|master/admission.c|s/bool voted = members > 0 && votes_all(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || votes_all(m, VOTE_UPDATE));/
 commit though a survivor runs|master/round_ops.c|s/op->commit = op->complete == survivors;/op->commit = op->complete > 0;/
@@ -611,9 +611,9 @@ codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((dist
 codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/
 codes: overflowing range|reduce/quant_real.h|s/if (!(s.most - s.least <= QMAX))/if (false)/
 codes: AVG not divided|ring/allreduce_ring.c|s/divisor = op->plan.r.world;/divisor = 1;/
-codes: owner takes its exact sum|ring/allreduce_ring.c|s/^    quant_decode(q, (uint8_t/    if (x->action == ACTION_DIVIDE) { uint8_t *to = (uint8_t *)op->r.recvbuf + y.offset; quant_decode(q, to, body, count); reduce_apply(op->r.dtype, op->r.redop, to, to, (const uint8_t *)op->r.sendbuf + y.offset, count); return; }\n&/
-codes: no restore of a ring|ring/allreduce_ring.c|s/^    backup_save(op, &s->backup, k, x);//
-codes: no restore of a flat one|ring/allreduce_flat.c|s/^    keep_input_codes(op);/    ((struct allreduce_flat_state *)op->state)->folded = true;/
+codes: owner takes its exact sum|ring/allreduce_ring.c|s/^    quant_decode(q, to, s->/    if (x->action == ACTION_DIVIDE) { quant_decode(q, to, body, count); reduce_apply(op->r.dtype, op->r.redop, to, to, (const uint8_t *)op->r.sendbuf + y.offset, count); return; }\n&/
+codes: no restore of a ring|ring/allreduce_ring.c|s/^    input_overwrite(op, to, y.size);//
+a small result replaces the input (C2)|ring/op_input.c|s/if (aside .. in->size < e->input_large) return put_aside(e, op, 0);/if (in->size < e->input_large) return aside ? put_aside(e, op, 0) : true;/
 codes: own part left out|ring/allreduce_ring.c|s/s->codes + x->offset, body,/s->codes + x->offset, s->codes + x->offset,/
 broken link not reported|ring/op_frame.c|s/^    e->out.fault(e->out.user, alone.*/    (void)alone; if (false)\n&/
 departed peers vote (S1)|master/state/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
@@ -704,16 +704,15 @@ a request for DONE ends at its receiver (D17)|ring/op_receive.c|s/op->plan.done 
 a sum that lacks a child (D17)|ring/small_tree.c|s/if (--s->missing > 0) return;/s->missing = 0;/
 result before that of the parent (D17)|ring/small_tree.c|s/s->has_result = plan_is_root(p);/s->has_result = true;/
 some members know a star and others a tree (D17f)|ring/geometry.c|s/width = r->world - 1;/width = r->rank % 2 == 0 ? r->world - 1 : 2;/
-sum sent before the children's (D17)|ring/small_tree.c|s/if (p->tree.children > 0) x->after = AFTER_CHILDREN;//
+sum sent before the children's (D17)|ring/small_tree.c|s/else if (p->tree.children > 0)$/else if (p->tree.children > 0 \&\& is_all_to_all(p))/
 average divided at each member (D17)|ring/small_tree.c|s/if (plan_is_root(p) \&\& op->r.redop/if (op->r.redop/
-input of a tree is not kept (D17)|ring/small_tree.c|s/memcpy(s->input, op->r.recvbuf, vector_size(op));/(void)0;/
-blocks in the order of the ring (D17)|ring/small_tree.c|s/plan_at(p, i) \* size/i * size/
-data of the sender stay below (D17)|ring/small_tree.c|s/COLL_BROADCAST \&\& !holds_root(p, part)/COLL_BROADCAST/
-blocks go up before the children's (D26)|ring/alltoallv_tree.c|s/x->after = AFTER_CHILDREN;/x->after = PLAN_NOTHING;/
-blocks go down before the parent's have all come (D26)|ring/alltoallv_tree.c|s/s->has_result = ep->received == ep->recvs;/s->has_result = true;/
-the table is not turned (D26)|ring/alltoallv_tree.c|s/if (plan_is_root(p)) turn(op);//
-blocks of a tree in the order of the ring (D26)|ring/alltoallv_tree.c|s/recv_displs\[plan_at(p, i)\]/recv_displs[i]/
-an all-to-all over a tree is not confirmed (D26)|ring/alltoallv_tree.c|s/\.awaits_all = true,/.awaits_all = true, .defers = true,/
+blocks in the order of the ring (D17)|ring/small_tree.c|s/: rank \* size;/: i * size;/
+data of the sender stay below (D17)|ring/small_tree.c|s/return holds_root(p, part) == down ? 0 : size;/return down \&\& !holds_root(p, part) ? size : 0;/
+blocks go up before the children's (D26)|ring/small_tree.c|s/else if (p->tree.children > 0)$/else if (p->tree.children > 0 \&\& !is_all_to_all(p))/
+blocks go down before the parent's have all come (D26)|ring/small_tree.c|s/s->has_result = ep->received == ep->recvs;/s->has_result = true;/
+the table is not turned (D26)|ring/small_tree.c|s/if (is_all_to_all(p) .. plan_is_root(p)) turn(op);//
+blocks of a tree in the order of the ring (D26)|ring/small_tree.c|s/recv_displs\[rank\]/recv_displs[i]/
+an all-to-all over a tree is not confirmed (D26)|ring/small_tree.c|s/\.awaits_all = true,/.awaits_all = true, .defers = true,/
 a sender keeps its name in the slot of a pull (D27c)|ring/single_copy.c|s/ release(e, slot - 1);/ e->single_copy.users[slot - 1] = NULL;/
 a slot keeps its name in a new view (D27c)|ring/single_copy.c|s/ release(e, i);/ e->single_copy.users[i] = NULL;/
 a failed pull is not told to the sender (D27d)|link/region.c|s/c->region.unreadable = c->region.answers = true;//
@@ -732,7 +731,6 @@ sums of a row sent before its data (D20)|ring/small_grid.c|s/if (row) x->after =
 a row announces nothing beyond its credit (D20)|ring/small_grid.c|s/op_announce(e, op, .*);//
 DONE to other rows before that of the row (D20)|ring/op_done.c|s/ep->sends > 0 \&\& row_done(op)/ep->sends > 0/
 a request for DONE ends at its receiver (D20)|ring/op_receive.c|s/ || op->plan.done == DONE_GRID;/;/
-input of a grid is not kept (D20)|ring/small_grid.c|s/memcpy(s->slots + op->plan.grid.column \* size, op->r.recvbuf, size);/(void)0;/
 blocks of a grid in the order of the ring (D20)|ring/small_grid.c|s/plan_at(p, i) \* size/i * size/
 a sum that lacks one of its row (D22)|ring/allreduce_grid.c|s/ \&\& --s->parts.in_band. == 0/ \&\& --s->parts[in_band] < 2/
 a result that lacks a row (D22)|ring/allreduce_grid.c|s/if (s->sums.segment. > 0 || /if (/
@@ -740,7 +738,7 @@ sums of a row sent before its parts (D22)|ring/allreduce_grid.c|s/x->after = pie
 results sent before all rows (D22)|ring/allreduce_grid.c|s/if (kind == KIND_RESULT) x->after += band_pieces(p);//
 launches are not told at once (D22)|ring/allreduce_grid.c|s/    .tells_launch = true,//
 an average is not divided (D22)|ring/allreduce_grid.c|s/i + 1 == g->rows ? TURN_LAST : 0/0/
-input of medium vectors is not kept (D22)|ring/allreduce_grid.c|s/^    pieces_save(op, .*piece);//
+a body over an input that is not saved (C2)|ring/op_receive.c|s/^        input_overwrite(op, place, x.size);//
 parts from the first member of the row on (D22)|ring/allreduce_grid.c|s/part_slot(op, (g->column + i) % g->size, k)/part_slot(op, i - (i <= g->column), k)/
 a segment sent before it is here (D24)|ring/broadcast_grid.c|s/if (p->r.rank != p->r.root) x->after = k;//
 launches are not told at once (D24)|ring/broadcast_grid.c|s/    .tells_launch = true,//
@@ -748,7 +746,6 @@ the root owns a band (D24)|ring/broadcast_grid.c|s/ - (root.column < node->colum
 segments are not passed on (D24)|ring/broadcast_grid.c|s/link_dirty(\&e->links, op->eps.i..link);/(void)e;/
 the next column's band (D24)|ring/broadcast_grid.c|s/from->column == to->column);/from->column == to->column + 1);/
 no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
-result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recvbuf, fold_size(op));/(void)0;/
 a term that is taken is claimed (H13)|master/succession/replicas_collect.c|s/ || msg->resume.term == k->claim//
 a launch takes large data (D2)|ring/op_frame.c|s/f->size > LAUNCH_TAKES/false/
 launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->scope, f->tag, f->seq));/true);/
@@ -777,7 +774,7 @@ single copy out of turn (D3)|ring/allreduce_single_copy.c|s/if (\*where == CAME_
 slot before its turn (D3)|ring/allreduce_single_copy.c|s/s->turns\[g\] + 1u == turn ? NULL/true ? NULL/
 next input before all sums (D16)|ring/allreduce_single_copy.c|s/x->after = p->segments + g - 2;/x->after = PLAN_NOTHING;/
 sums of some are all (D16)|ring/allreduce_single_copy.c|s/if (++sums\[g\] + 1u == op->plan.r.world)/++sums[g];/
-no restore of a single copy|ring/allreduce_single_copy.c|s/^    pieces_save(op, &s->backup, ep->rank \* op->plan.segments + g);//
+no restore of a single copy|ring/allreduce_single_copy.c|s/^    input_overwrite(op, to, x->size);//
 read by an excluded member (L8)|ring/allreduce_single_copy.c|s/return single_copy_is_valid(op, region, slot);/return true;/
 a slot of two operations (L8)|ring/single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
 a slot is not signed (L8)|ring/single_copy.c|s/^        sign(e, slot, name_of(op));//
@@ -790,18 +787,17 @@ a place has its first segment for ever (D19)|ring/spread_single_copy.c|s/if (\*t
 spread read by an excluded member (L8)|ring/spread_single_copy.c|s/if (!single_copy_is_valid(op, region, slot)) return false;//
 spread before the region is opened (L7)|ring/spread_single_copy.c|s/s->slot > 0 \&\& c->region.taken/s->slot > 0/
 a word before the inputs are added (D21)|ring/allreduce_single_copy.c|s/^        x->after = g;/        x->after = PLAN_NOTHING;/
-a block is made in the caller's memory (D21d)|ring/exchange.c|s/    if (size == 0) return true;/    return true;/
+a block is made in the caller's memory (D21d)|ring/op_input.c|s/op->r.plan.coll == COLL_REDUCE_SCATTER/op->r.plan.coll == COLL_COUNT/
 a block is deferred (D21c)|ring/allreduce_direct.c|s/    .colls = BIT(COLL_REDUCE_SCATTER),/&\n    .defers = true,/
 a block of single copy is deferred (D21c)|ring/allreduce_single_copy.c|s/    .colls = BIT(COLL_REDUCE_SCATTER),/&\n    .defers = true,/
 parts of a block by sites (D21)|ring/op.c|s/if (e->has_hierarchy \&\& p->coll != COLL_REDUCE_SCATTER)/if (e->has_hierarchy)/
 each decides alone (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;/p->single_copy_world = e->single_copy_on \&\& e->links.region ? e->single_copy_world : 0;/
-no restore of a direct one|ring/pieces.c|s/if (!b->bytes .. backup_has(b, piece)) return;/return;/
+no restore of a direct one|ring/pieces.c|s/^    input_overwrite(op, to, size);//
 passed on before received (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
-first writes by number (D14)|ring/allreduce_ring.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/
 interleaving differs (D14)|ring/plan.c|s/p->uncached && p->r.one_host/p->r.rank % 2 == 0 \&\& p->r.one_host/
-block of a ring not saved (C2)|ring/allreduce_ring.c|s/backup_save(op, \&s->backup, k, \&block);/(void)s, (void)k;/
+block of a ring not saved (C2)|ring/allreduce_ring.c|s/^    input_overwrite(op, to, size);//
 root's broadcast not copied (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recvbuf.*//
-others' words are the root's (D12)|ring/broadcast_confirmed.c|s/if (from == p->root) x->size = /x->size = /
+others' words are the root's (D12)|ring/all_pairs.c|s/if (from == p->root) x->size = /x->size = /
 never asks for a dial (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
 asks and dials at once (P2P-10)|message/message.c|s/    l->retry_at = m->links->now + m->links->deadline . 2;//
 a garbled header is taken|link/frame.c|s/ || reserved != 0)/)/
@@ -831,7 +827,7 @@ only the caller of the first report names values (F9b)|master/dispute_text.c|s/^
 ranks of the view (F9b)|master/dispute_text.c|s/clash ? m->peers\[r->link\].rank : r->args.rank/m->peers[r->link].rank/
 ranks of a scope that clash (F9b)|master/dispute_text.c|s/^            clash |= .*//
 lists of arguments are not checked (F9a)|base/wire.c|s/!arguments_valid(a->named, a->named_size)/false/
-the end of an array is forgotten (F9a)|base/arguments.c|s/: digest_of(values + whole, count - whole)/: 0/
+the end of an array is forgotten (F9a)|base/arguments.c|s/: fnv_words(FNV_BEGIN, values + whole, count - whole)/: 0/
 runners of other operations (F9b)|master/dispute_text.c|s/if (t->listings\[i\].op == op) runs/runs/
 late members are not excused (R4f)|master/round.c|s/return (!both || a->late || b->late)/return (!both)/
 a pair that one end misses is bad (R4f)|master/round.c|s/return (!both || a->late/return (a->late/
@@ -886,9 +882,12 @@ word of a sum before all parts (D25c)|ring/reduce_star.c|s/return s->done == aft
 segment of a sum waits for no word (D25c)|ring/reduce_star.c|s/if (k >= AHEAD) x->after = k - AHEAD;//
 parts of a sum out of turn (D25)|ring/reduce_star.c|s/if (\*where == CAME_NOT) return;/if (*where == CAME_NOT) { s->turns[g]++; continue; }/
 part of a sum before its turn (D25)|ring/reduce_star.c|s/s->turns\[k\] + 1u == turn ? NULL/true ? NULL/
-input of a sum for a root is not kept (C2)|ring/reduce_star.c|s/^    .undo = undo,//
+the last block is not put back (C2)|ring/op_input.c|s/in->saved && at < in->size;/in->saved \&\& at + in->each < in->size;/
+donation over an input that is not saved (C2)|ring/op_done.c|s/^    input_overwrite(op, op->r.recvbuf, size);//
+not restored before it goes on (C2)|ring/op.c|s/^    input_restore(op);//
+result of a failed operation (C2)|ring/op_done.c|s/^    if (result == pcclSuccess)$/    if (result >= 0)/
 a sum for a root has copies (D25c)|ring/reduce_star.c|s/^    .at_root = true,//
-no place for a sum that all have (D25)|ring/exchange.c|s/if (lacks_place(op)) return.*//
+no place for a sum that all have (D25)|ring/op_input.c|s/ .. lacks_place(op);/;/
 fast sum of all but one (D9e)|ring/fast_star.c|/static void take_sum/,/^}/s/i < q->star.count/i + 1 < q->star.count/
 fast star: words before all blocks (D9e)|ring/fast_star.c|s/if (q->left > 0 .. !turn(e, q))/if (q->left > 1 || !turn(e, q))/
 fast star: a scatter returns before DONE (D9e)|ring/fast_star.c|s/    if (root .. q->holds) return true;/    return true;/

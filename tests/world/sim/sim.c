@@ -246,7 +246,6 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     if (s->options.sites) p->session->engine->many = p->uid % 4;
     if (!s->options.lends) p->session->engine->single_copy_world = 0;
     p->session->engine->piece = s->options.piece;
-    if (s->seed % 2 == 0) p->session->engine->exchange_least = 0;
     memory_choose(s, p);
     p->session->engine->tree_width = s->options.tree_width;
     if (s->options.algorithm)

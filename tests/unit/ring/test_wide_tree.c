@@ -1,7 +1,7 @@
-/* test_centralized.c - members of one host that share no memory reduce at a
- * root (rule D11): when each member knows that all have the result, when each
- * may send, and the contents of the buffers where the operation stops. Three
- * engines, of which the first is the root. */
+/* test_wide_tree.c - members of one host reduce in a tree in which one of them
+ * is the parent of all others (rules D11, D17f): when each member knows that
+ * all have the result, when each may send, and the contents of the buffers
+ * where the operation stops. Three engines, of which the first is the root. */
 #include "engines.h"
 
 #include "../../../src/ring/algorithm.h"
@@ -40,7 +40,7 @@ static void launch(uint32_t i, uint64_t count, bool in_place)
     r.plan.element = 8;
     ops[i] = engine_launch(engines[i], &r, false);
     assert_non_null(ops[i]);
-    assert_ptr_equal(ops[i]->plan.algorithm, &allreduce_centralized);
+    assert_ptr_equal(ops[i]->plan.algorithm, &small_tree);
     assert_int_equal(ops[i]->plan.root, CENTER);
 }
 
@@ -187,7 +187,7 @@ static void test_the_input_comes_back(void **state)
             engine_freeze(engines[i]);
             if (ops[i]->phase == PHASE_DONE) continue;
             held[i] |= ops[i]->phase == PHASE_COMPLETE;
-            engine_restore(engines[i], ops[i]);
+            engine_finish(engines[i], ops[i], pcclRankConnectionLost);
             for (uint64_t k = 0; k < 100; k++)
                 assert_int_equal(in[i][k], (i + 1) * (k + 1));
         }
