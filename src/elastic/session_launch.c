@@ -99,6 +99,7 @@ bool session_take_loss(struct session *s, const uint64_t *ids, uint32_t count,
                        bool *lost)
 {
     struct notified *t = &s->notified;
+    bool lives = session_scope_lives(s, ids, count);
     for (;;) {
         bool any = false;
         for (uint32_t i = 0; i < count; i++) {
@@ -106,7 +107,7 @@ bool session_take_loss(struct session *s, const uint64_t *ids, uint32_t count,
             if (lost) lost[i] = gone;
             any |= gone;
         }
-        if (any || t->loss_count == 0) return any;
+        if (any || lives || t->loss_count == 0) return any;
         uint32_t loss = t->loss_first;
         notified_advance(t, loss, s->id);
         session_loss_told(s, loss);
