@@ -54,8 +54,6 @@ void secure_close(struct secure *s)
 {
     if (!s) return;
     secure_greeting_end(s);
-    secure_cipher_close(&s->rx);
-    secure_cipher_close(&s->tx);
     free(s->in);
     free(s->out);
     free(s);
@@ -83,7 +81,7 @@ void secure_break(struct secure *s, enum secure_fault fault)
                  s->greetings <= 1 && alert_of(fault) != 0;
     s->state = SECURE_BROKEN;
     s->fault = fault;
-    s->plain = s->plain_end = s->in_begin = s->in_end = 0;
+    s->in_begin = s->in_given = s->in_end = 0;
     s->out_begin = s->out_end = s->writing = 0;
     uint8_t *to = tells ? secure_more(s, SECURE_REFUSAL_SIZE) : NULL;
     if (!to) return;
@@ -108,19 +106,27 @@ const char *secure_identity(const struct secure *s)
 
 /* ------------------------------------------------------------------ input */
 
-/* The bytes of the first record with its head; 0: its head is not there. */
+/* The bytes of the first record with its head; 0: it is not there as a whole.
+ */
 static size_t first_record(const struct secure *s)
 {
-    if (s->in_end - s->in_begin < RECORD_HEAD) return 0;
+    size_t have = s->in_end - s->in_begin;
+    if (have < RECORD_HEAD) return 0;
     const uint8_t *head = s->in + s->in_begin;
-    return RECORD_HEAD + ((size_t)head[3] << 8 | head[4]);
+    size_t size = RECORD_HEAD + ((size_t)head[3] << 8 | head[4]);
+    return have >= size ? size : 0;
+}
+
+void secure_give_record(struct secure *s)
+{
+    s->in_given = s->in_begin + first_record(s);
 }
 
 bool secure_has_input(const struct secure *s)
 {
-    size_t size = first_record(s);
-    return s->plain < s->plain_end ||
-           (size > 0 && s->in_end - s->in_begin >= size);
+    return first_record(s) > 0 ||
+           (s->state == SECURE_OPEN &&
+            secure_library(NULL)->SSL_pending(s->ssl) > 0);
 }
 
 static bool make_room(struct secure *s, size_t size)
@@ -136,10 +142,10 @@ static bool make_room(struct secure *s, size_t size)
 uint8_t *secure_room(struct secure *s, size_t *size)
 {
     *size = 0;
-    if (s->state == SECURE_BROKEN || secure_has_input(s)) return NULL;
+    if (s->state == SECURE_BROKEN || first_record(s) > 0) return NULL;
     size_t have = s->in_end - s->in_begin;
     if (have > 0) memmove(s->in, s->in + s->in_begin, have);
-    s->in_begin = 0;
+    s->in_begin = s->in_given = 0;
     s->in_end = have;
     size_t least = IN_FIRST, most = SECURE_GREETING_MAX;
     if (s->state == SECURE_OPEN) {
@@ -171,56 +177,30 @@ void secure_ended(struct secure *s)
     if (s->state == SECURE_GREETING) secure_break(s, SECURE_CUT);
 }
 
-static size_t take_plain(struct secure *s, uint8_t *to, size_t size)
+/* One SSL_read() takes bytes of one record at most, and OpenSSL is given no
+ * part of one (secure_greeting.c). Returns the bytes put into `to`. */
+static size_t read_record(struct secure *s, uint8_t *to, size_t size)
 {
-    size_t n = s->plain_end - s->plain;
-    if (n > size) n = size;
-    if (n > 0) memcpy(to, s->in + s->plain, n);
-    s->plain += n;
-    return n;
-}
-
-/* What the other end says beside data: only that its next key begins. */
-static bool is_key_update(const uint8_t *bytes, size_t size)
-{
-    static const uint8_t update[] = {24, 0, 0, 1, 0};
-    return size == sizeof update && memcmp(bytes, update, size) == 0;
-}
-
-/* Opens the first record, into to[0, size) if it fits there. Returns the bytes
- * put there. */
-static size_t open_record(struct secure *s, uint8_t *to, size_t size)
-{
-    uint8_t *record = s->in + s->in_begin;
-    size_t sealed = secure_record_size(record);
-    if (sealed == 0) {
+    const struct secure_library *l = secure_library(NULL);
+    size_t n = 0;
+    secure_give_record(s);
+    l->ERR_clear_error();
+    int rc = l->SSL_read_ex(s->ssl, to, size, &n);
+    if (rc == 1) return n;
+    /* Without an error the record was a new key of the other end. */
+    if (s->state == SECURE_OPEN &&
+        l->SSL_get_error(s->ssl, rc) != SSL_ERROR_WANT_READ)
         secure_break(s, SECURE_TAMPERED);
-        return 0;
-    }
-    size_t plain = sealed - RECORD_TAIL;
-    bool fits = plain <= size;
-    uint8_t *at = fits ? to : record + RECORD_HEAD;
-    uint8_t type = secure_unseal(&s->rx, record, sealed, at);
-    s->in_begin += RECORD_HEAD + sealed;
-    if (type == RECORD_DATA && fits) return plain;
-    if (type == RECORD_DATA) {
-        s->plain = (size_t)(at - s->in);
-        s->plain_end = s->plain + plain;
-        return take_plain(s, to, size);
-    }
-    bool update = type == RECORD_HANDSHAKE && is_key_update(at, plain);
-    if (!update || !secure_cipher_next(&s->rx))
-        secure_break(s, SECURE_TAMPERED);
+    l->ERR_clear_error();
     return 0;
 }
 
 size_t secure_read(struct secure *s, uint8_t *to, size_t size)
 {
+    size_t done = 0;
     if (s->state == SECURE_GREETING) secure_greeting_go_on(s);
-    if (s->state != SECURE_OPEN) return 0;
-    size_t done = take_plain(s, to, size);
     while (done < size && s->state == SECURE_OPEN && secure_has_input(s))
-        done += open_record(s, to + done, size - done);
+        done += read_record(s, to + done, size - done);
     /* Bytes before one that is wrong are right, and count. */
     return done;
 }
@@ -231,6 +211,7 @@ uint8_t *secure_more(struct secure *s, size_t size)
 {
     size_t need = s->out_end + size;
     if (need > s->out_size) {
+        if (need < 2 * s->out_size) need = 2 * s->out_size;
         uint8_t *more = realloc(s->out, need);
         if (!more) {
             secure_break(s, SECURE_NO_MEMORY);
@@ -242,50 +223,77 @@ uint8_t *secure_more(struct secure *s, size_t size)
     return s->out + s->out_end;
 }
 
-static bool put_record(struct secure *s, uint8_t type,
-                       struct secure_source *from, size_t size)
+void secure_rekey(struct secure *s)
 {
-    size_t n = secure_seal(&s->tx, type, from, size, s->out + s->out_end);
-    if (n == 0) secure_break(s, SECURE_NO_MEMORY);
-    s->out_end += n;
-    return n > 0;
+    const struct secure_library *l = secure_library(NULL);
+    s->records = 0;
+    if (l->SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) != 1)
+        secure_break(s, SECURE_NO_MEMORY);
 }
 
-static bool put_key_update(struct secure *s)
+/* Writes records of from[0, size). */
+static bool write_records(struct secure *s, const uint8_t *from, size_t size)
 {
-    static const uint8_t update[] = {24, 0, 0, 1, 0};
-    const struct secure_part part = {update, sizeof update};
-    struct secure_source from = {&part, 0};
-    s->rekeys = false;
-    if (!put_record(s, RECORD_HANDSHAKE, &from, sizeof update)) return false;
-    if (secure_cipher_next(&s->tx)) return true;
+    const struct secure_library *l = secure_library(NULL);
+    size_t n = 0;
+    if (size == 0) return true;
+    if (s->records >= RECORD_LIMIT) secure_rekey(s);
+    s->records += (unsigned)((size + RECORD_MOST - 1) / RECORD_MOST);
+    l->ERR_clear_error();
+    if (s->state == SECURE_OPEN && l->SSL_write_ex(s->ssl, from, size, &n) == 1)
+        return n == size;
+    l->ERR_clear_error();
     secure_break(s, SECURE_NO_MEMORY);
     return false;
 }
 
-void secure_rekey(struct secure *s)
+/* The first bytes of parts[0], from *skip on, and of those behind it; moves on
+ * by as many. A small part shares its record with the next one, so that the
+ * head of a frame costs no record of its own. */
+static const uint8_t *next_bytes(const struct secure_part **parts, size_t *skip,
+                                 size_t left, uint8_t mixed[RECORD_MOST],
+                                 size_t *size)
 {
-    s->rekeys = true;
+    while (*skip == (*parts)->size) {
+        ++*parts;
+        *skip = 0;
+    }
+    const uint8_t *first = (*parts)->from + *skip;
+    *size = (*parts)->size - *skip;
+    if (*size >= left || *size >= RECORD_MOST) {
+        if (*size > left) *size = left;
+        /* Whole records, unless nothing comes behind them. */
+        if (*size < left) *size -= *size % RECORD_MOST;
+        *skip += *size;
+        return first;
+    }
+    for (*size = 0; *size < RECORD_MOST && *size < left;) {
+        size_t n = (*parts)->size - *skip, room = RECORD_MOST - *size;
+        if (n > room) n = room;
+        if (n > left - *size) n = left - *size;
+        if (n > 0) memcpy(mixed + *size, (*parts)->from + *skip, n);
+        *size += n;
+        *skip += n;
+        if (*skip == (*parts)->size && *size < left) {
+            ++*parts;
+            *skip = 0;
+        }
+    }
+    return mixed;
 }
 
 size_t secure_write(struct secure *s, const struct secure_part *parts,
                     uint32_t count)
 {
-    struct secure_source from = {parts, 0};
-    size_t size = 0;
+    uint8_t mixed[RECORD_MOST];
+    size_t size = 0, skip = 0, n;
     if (s->state != SECURE_OPEN || s->out_begin < s->out_end) return 0;
     for (uint32_t i = 0; i < count; i++) size += parts[i].size;
     if (size > WRITE_MOST) size = WRITE_MOST;
-    size_t records = (size + RECORD_MOST - 1) / RECORD_MOST + 1;
     s->out_begin = s->out_end = 0;
-    if (!secure_more(s, size + records * (RECORD_HEAD + RECORD_TAIL + 8)))
-        return 0;
-    for (size_t done = 0; done < size;) {
-        size_t part = size - done < RECORD_MOST ? size - done : RECORD_MOST;
-        bool due = s->rekeys || s->tx.number >= RECORD_LIMIT;
-        if (due && !put_key_update(s)) return 0;
-        if (!put_record(s, RECORD_DATA, &from, part)) return 0;
-        done += part;
+    for (size_t done = 0; done < size; done += n) {
+        const uint8_t *from = next_bytes(&parts, &skip, size - done, mixed, &n);
+        if (!write_records(s, from, n)) return 0;
     }
     s->writing = size;
     return size;

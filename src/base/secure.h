@@ -105,8 +105,6 @@ struct secure_part {
  * not OPEN, or while secure_out() has bytes. They may change afterwards. */
 size_t secure_write(struct secure *s, const struct secure_part *parts,
                     uint32_t count);
-/* The next record is the last one by its key. It happens by itself (K6). */
-void secure_rekey(struct secure *s);
 /* What is to be sent next; 0: nothing. Valid until secure_sent(). */
 size_t secure_out(const struct secure *s, const uint8_t **from);
 /* It has bytes of secure_write(). */

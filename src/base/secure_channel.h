@@ -4,9 +4,18 @@
 #define PCCL_SECURE_CHANNEL_H
 
 #include "secure.h"
-#include "secure_record.h"
 
 struct ssl_st;
+
+enum {
+    RECORD_HEAD = 5,
+    RECORD_MOST = 16384, /* plain bytes (RFC 8446, section 5.1) */
+    RECORD_WHOLE = RECORD_HEAD + RECORD_MOST + 256,
+    RECORD_ALERT = 21,
+    RECORD_HANDSHAKE = 22,
+    RECORD_DATA = 23,
+    RECORD_LIMIT = 1 << 22, /* records by one key (rule K6) */
+};
 
 struct secure {
     const struct secure_keys *keys;
@@ -14,21 +23,15 @@ struct secure {
     enum secure_state state;
     enum secure_fault fault;
     char identity[SECURE_NAME_SIZE];
-    struct ssl_st *ssl; /* while GREETING; its BIOs are its own: */
-    struct bio_st *from, *to;
-    struct secure_traffic { /* what the handshake made; then in the ciphers */
-        bool known;
-        uint8_t secret[RECORD_SECRET];
-    } traffic[2];       /* indexed by the side that sends */
+    struct ssl_st *ssl; /* reads whole records from `in`, and writes to `out` */
     unsigned greetings; /* records received while GREETING */
-    struct secure_cipher rx, tx;
-    /* in[in_begin, in_end) is received, and not opened yet; in[plain,
-     * plain_end) is opened, and not read yet. */
+    /* in[in_begin, in_end) is received, and not read by `ssl` yet, which may
+     * read up to in_given. */
     uint8_t *in;
-    size_t in_begin, in_end, in_size, plain, plain_end;
+    size_t in_begin, in_given, in_end, in_size;
     bool filled; /* the last bytes filled their room */
     bool moved;
-    bool rekeys; /* before the next record */
+    unsigned records; /* sent by the key in use */
     uint8_t *out;
     size_t out_begin, out_end, out_size;
     size_t writing; /* plain bytes that `out` holds */
@@ -38,6 +41,11 @@ struct secure {
 void secure_break(struct secure *s, enum secure_fault fault);
 /* Room for so many bytes more to send; NULL: out of memory, broken. */
 uint8_t *secure_more(struct secure *s, size_t size);
+/* `ssl` may read the first record, if it is there as a whole. */
+void secure_give_record(struct secure *s);
+
+/* What is sent from here on is sealed by the next key (K6). */
+void secure_rekey(struct secure *s);
 
 /* --- secure_text.c --- */
 
@@ -49,6 +57,6 @@ void secure_put_alert(uint8_t record[SECURE_REFUSAL_SIZE], uint8_t alert);
 void secure_greeting_begin(struct secure *s);
 /* Handles the records that are there until the channel is open or broken. */
 void secure_greeting_go_on(struct secure *s);
-void secure_greeting_end(struct secure *s); /* frees what is left of it */
+void secure_greeting_end(struct secure *s); /* frees OpenSSL's part */
 
 #endif

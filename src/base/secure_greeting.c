@@ -1,14 +1,19 @@
-/* secure_greeting.c - the handshake of a secure channel, by OpenSSL: from the
- * key that both ends have to the secrets of the records (rules K2 to K5). */
+/* secure_greeting.c - what a secure channel is for OpenSSL: where its bytes
+ * come from and go to, and the handshake by the key that both ends have (rules
+ * K2 to K5). */
 #include "secure_channel.h"
-#include "secure_hex.h"
 #include "secure_library.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLIENT_HELLO = 1 };
+enum {
+    CLIENT_HELLO = 1,
+    /* Answers to new keys that the other end asks for in a row, beside what is
+     * written; it reads none of them. */
+    OUT_MOST = 1 << 18,
+};
 
 /* ------------------------------------------------------- OpenSSL asks for keys
  */
@@ -67,31 +72,56 @@ static int find_key(SSL *ssl, const unsigned char *id, size_t size,
     return *session != NULL;
 }
 
-/* OpenSSL tells secrets in this form: a label, the client's random, and the
- * secret, in hexadecimal. */
-static void take_secret(const SSL *ssl, const char *line)
+/* ------------------------------------------------------------------ bytes
+ *
+ * OpenSSL reads what the channel has received from where it lies, one whole
+ * record at a time, and writes to where the channel sends from. */
+
+static int give_bytes(BIO *bio, char *to, int size)
 {
-    static const char *const labels[] = {"CLIENT_TRAFFIC_SECRET_0 ",
-                                         "SERVER_TRAFFIC_SECRET_0 "};
-    struct secure *s = secure_library(NULL)->SSL_get_ex_data(ssl, 0);
-    for (size_t i = 0; i < ARRAY_COUNT(labels); i++) {
-        size_t skip = strlen(labels[i]);
-        if (strncmp(line, labels[i], skip) != 0) continue;
-        const char *hex = strchr(line + skip, ' ');
-        if (!hex || !hex_read(hex + 1, s->traffic[i].secret, RECORD_SECRET))
-            return;
-        s->traffic[i].known = true;
+    const struct secure_library *l = secure_library(NULL);
+    struct secure *s = l->BIO_get_data(bio);
+    size_t n = s->in_given - s->in_begin;
+    l->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+    if (n == 0) {
+        l->BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
+        return -1;
     }
+    if (n > (size_t)size) n = (size_t)size;
+    memcpy(to, s->in + s->in_begin, n);
+    s->in_begin += n;
+    return (int)n;
+}
+
+static int take_bytes(BIO *bio, const char *from, int size)
+{
+    struct secure *s = secure_library(NULL)->BIO_get_data(bio);
+    uint8_t *to = s->state == SECURE_BROKEN || s->out_end > OUT_MOST
+                      ? NULL
+                      : secure_more(s, (size_t)size);
+    if (!to) return -1;
+    memcpy(to, from, (size_t)size);
+    s->out_end += (size_t)size;
+    return size;
+}
+
+static long control(BIO *bio, int what, long number, void *more)
+{
+    (void)bio;
+    (void)number;
+    (void)more;
+    return what == BIO_CTRL_FLUSH;
 }
 
 /* --------------------------------------------------------------- contexts */
 
 static SSL_CTX *contexts[2]; /* indexed by the side; made once */
+static BIO_METHOD *method;
 
-static SSL_CTX *context_new(const SSL_METHOD *method)
+static SSL_CTX *context_new(const SSL_METHOD *side)
 {
     const struct secure_library *l = secure_library(NULL);
-    SSL_CTX *c = l->SSL_CTX_new(method);
+    SSL_CTX *c = l->SSL_CTX_new(side);
     if (!c) return NULL;
     (void)l->SSL_CTX_ctrl(c, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION,
                           NULL);
@@ -100,7 +130,8 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
     (void)l->SSL_CTX_clear_options(c, SSL_OP_ENABLE_MIDDLEBOX_COMPAT |
                                           SSL_OP_ALLOW_NO_DHE_KEX);
     (void)l->SSL_CTX_set_num_tickets(c, 0);
-    l->SSL_CTX_set_keylog_callback(c, take_secret);
+    /* An idle connection keeps no record's memory. */
+    (void)l->SSL_CTX_ctrl(c, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
     if (l->SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256") == 1) return c;
     return NULL;
 }
@@ -108,6 +139,11 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 static void contexts_make(void)
 {
     const struct secure_library *l = secure_library(NULL);
+    method = l->BIO_meth_new(BIO_TYPE_SOURCE_SINK, "channel");
+    if (!method || l->BIO_meth_set_read(method, give_bytes) != 1 ||
+        l->BIO_meth_set_write(method, take_bytes) != 1 ||
+        l->BIO_meth_set_ctrl(method, control) != 1)
+        return;
     contexts[SECURE_DIALER] = context_new(l->TLS_client_method());
     contexts[SECURE_ACCEPTOR] = context_new(l->TLS_server_method());
     if (!contexts[SECURE_DIALER] || !contexts[SECURE_ACCEPTOR]) return;
@@ -125,16 +161,14 @@ static bool ssl_make(struct secure *s)
     (void)pthread_once(&once, contexts_make);
     if (!contexts[s->side]) return false;
     s->ssl = l->SSL_new(contexts[s->side]);
-    s->from = l->BIO_new(l->BIO_s_mem());
-    s->to = l->BIO_new(l->BIO_s_mem());
-    if (!s->ssl || !s->from || !s->to) {
-        if (s->from) l->BIO_free(s->from);
-        if (s->to) l->BIO_free(s->to);
-        if (s->ssl) l->SSL_free(s->ssl);
-        s->ssl = NULL;
+    BIO *bio = s->ssl ? l->BIO_new(method) : NULL;
+    if (!bio) {
+        secure_greeting_end(s);
         return false;
     }
-    l->SSL_set_bio(s->ssl, s->from, s->to);
+    l->BIO_set_data(bio, s);
+    l->BIO_set_init(bio, 1);
+    l->SSL_set_bio(s->ssl, bio, bio);
     (void)l->SSL_set_ex_data(s->ssl, 0, s);
     if (s->side == SECURE_DIALER)
         l->SSL_set_connect_state(s->ssl);
@@ -147,39 +181,9 @@ void secure_greeting_end(struct secure *s)
 {
     if (s->ssl) secure_library(NULL)->SSL_free(s->ssl);
     s->ssl = NULL;
-    if (secure_library(NULL))
-        secure_library(NULL)->OPENSSL_cleanse(s->traffic, sizeof s->traffic);
 }
 
 /* ------------------------------------------------------------------ steps */
-
-static void take_output(struct secure *s)
-{
-    const struct secure_library *l = secure_library(NULL);
-    long size = l->BIO_ctrl(s->to, BIO_CTRL_PENDING, 0, NULL);
-    uint8_t *to = size > 0 ? secure_more(s, (size_t)size) : NULL;
-    if (!to) return;
-    int n = l->BIO_read(s->to, to, (int)size);
-    if (n > 0) s->out_end += (size_t)n;
-}
-
-static void finish(struct secure *s)
-{
-    const struct secure_library *l = secure_library(NULL);
-    enum secure_side other =
-        s->side == SECURE_DIALER ? SECURE_ACCEPTOR : SECURE_DIALER;
-    bool proved = l->SSL_session_reused(s->ssl) == 1 &&
-                  s->traffic[s->side].known && s->traffic[other].known;
-    if (!proved) {
-        secure_break(s, SECURE_NO_TLS);
-    } else if (secure_cipher_open(&s->tx, s->traffic[s->side].secret, true) &&
-               secure_cipher_open(&s->rx, s->traffic[other].secret, false)) {
-        s->state = SECURE_OPEN;
-    } else {
-        secure_break(s, SECURE_NO_MEMORY);
-    }
-    secure_greeting_end(s);
-}
 
 static enum secure_fault fault_of(const struct secure *s)
 {
@@ -196,13 +200,10 @@ static void step(struct secure *s)
     const struct secure_library *l = secure_library(NULL);
     l->ERR_clear_error();
     int rc = l->SSL_do_handshake(s->ssl);
-    if (rc == 1) {
-        take_output(s);
-        finish(s);
-    } else if (l->SSL_get_error(s->ssl, rc) == SSL_ERROR_WANT_READ) {
-        take_output(s);
-    } else {
-        enum secure_fault fault = fault_of(s);
+    if (rc == 1 && l->SSL_session_reused(s->ssl) == 1) {
+        s->state = SECURE_OPEN;
+    } else if (rc == 1 || l->SSL_get_error(s->ssl, rc) != SSL_ERROR_WANT_READ) {
+        enum secure_fault fault = rc == 1 ? SECURE_NO_TLS : fault_of(s);
         s->fault = SECURE_FINE;
         secure_break(s, fault);
         secure_greeting_end(s);
@@ -258,7 +259,6 @@ static enum secure_fault look_at(const struct secure *s, const uint8_t *in,
 
 void secure_greeting_go_on(struct secure *s)
 {
-    const struct secure_library *l = secure_library(NULL);
     while (s->state == SECURE_GREETING && s->in_begin < s->in_end) {
         const uint8_t *in = s->in + s->in_begin;
         size_t have = s->in_end - s->in_begin;
@@ -268,17 +268,12 @@ void secure_greeting_go_on(struct secure *s)
             return;
         }
         if (!secure_has_input(s)) return;
-        size_t size = RECORD_HEAD + ((size_t)in[3] << 8 | in[4]);
         s->greetings++;
         if (!s->ssl && !ssl_make(s)) {
             secure_break(s, SECURE_NO_MEMORY);
             return;
         }
-        if (l->BIO_write(s->from, in, (int)size) != (int)size) {
-            secure_break(s, SECURE_NO_MEMORY);
-            return;
-        }
-        s->in_begin += size;
+        secure_give_record(s);
         step(s);
     }
 }

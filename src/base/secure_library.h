@@ -10,12 +10,16 @@
 #include <openssl/ssl.h>
 
 #define SECURE_FUNCTIONS(X)                                                    \
-    X(BIO_ctrl)                                                                \
-    X(BIO_free)                                                                \
+    X(BIO_clear_flags)                                                         \
+    X(BIO_get_data)                                                            \
+    X(BIO_meth_new)                                                            \
+    X(BIO_meth_set_ctrl)                                                       \
+    X(BIO_meth_set_read)                                                       \
+    X(BIO_meth_set_write)                                                      \
     X(BIO_new)                                                                 \
-    X(BIO_read)                                                                \
-    X(BIO_s_mem)                                                               \
-    X(BIO_write)                                                               \
+    X(BIO_set_data)                                                            \
+    X(BIO_set_flags)                                                           \
+    X(BIO_set_init)                                                            \
     X(ERR_clear_error)                                                         \
     X(ERR_peek_error)                                                          \
     X(EVP_CIPHER_CTX_ctrl)                                                     \
@@ -47,7 +51,6 @@
     X(SSL_CTX_ctrl)                                                            \
     X(SSL_CTX_new)                                                             \
     X(SSL_CTX_set_ciphersuites)                                                \
-    X(SSL_CTX_set_keylog_callback)                                             \
     X(SSL_CTX_set_num_tickets)                                                 \
     X(SSL_CTX_set_psk_find_session_callback)                                   \
     X(SSL_CTX_set_psk_use_session_callback)                                    \
@@ -61,12 +64,16 @@
     X(SSL_free)                                                                \
     X(SSL_get_error)                                                           \
     X(SSL_get_ex_data)                                                         \
+    X(SSL_key_update)                                                          \
     X(SSL_new)                                                                 \
+    X(SSL_pending)                                                             \
+    X(SSL_read_ex)                                                             \
     X(SSL_session_reused)                                                      \
     X(SSL_set_accept_state)                                                    \
     X(SSL_set_bio)                                                             \
     X(SSL_set_connect_state)                                                   \
     X(SSL_set_ex_data)                                                         \
+    X(SSL_write_ex)                                                            \
     X(TLS_client_method)                                                       \
     X(TLS_server_method)
 

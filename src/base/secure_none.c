@@ -82,11 +82,6 @@ bool secure_has_input(const struct secure *s)
     return false;
 }
 
-void secure_rekey(struct secure *s)
-{
-    (void)s;
-}
-
 size_t secure_write(struct secure *s, const struct secure_part *parts,
                     uint32_t count)
 {

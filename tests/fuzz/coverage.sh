@@ -50,7 +50,7 @@ launch/option_table.c
 launch/options.c launch/remote.c
 checkpoint/manifest_read.c checkpoint/snapshot_name.c
 master/succession/journal_read.c master/succession/remember.c
-base/secure.c base/secure_greeting.c base/secure_record.c base/secure_token.c
+base/secure.c base/secure_greeting.c base/secure_token.c
 base/secure_token_text.c base/run_key.c base/run_key_issuer.c
 base/wire_partial.c
 link/relay.c link/way.c master/search/relays.c launch/key.c

@@ -1,6 +1,6 @@
 /* test_secure.c - rules K2 to K6: two ends of a secure channel in memory, and
  * everything that somebody between them, or in place of one, can do. */
-#include "../../../src/base/secure.h"
+#include "../../../src/base/secure_channel.h"
 
 #include "../../../src/base/run_key.h"
 
