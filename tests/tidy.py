@@ -3,6 +3,7 @@
 
 tidy.py --self-test breaks each rule once and checks that it is noticed.
 """
+import collections
 import pathlib
 import re
 import sys
@@ -253,6 +254,16 @@ BANNED_OUTSIDE_TESTS = {
 }
 
 
+# Functions of src/ that nothing in src/ calls, and why they are there.
+NOT_CALLED = {
+    "buggify": "by a macro, in the simulator's copy of the cores",
+    "links_relays": "the simulator kills who relays",
+    "product_use": "tests compare the instruction sets",
+    "progress_core_rows": "its test has to have used each row of the table",
+    "quant_cuda_encode": "no call takes vectors of a GPU yet",
+    "quant_cuda_decode": "the same", "quant_cuda_combine": "the same",
+}
+
 # Names under which code has what another process sent.
 RECEIVED = r"\b(?:msg|hello|f|w)\s*->|[.>](?:rx|msg)\b"
 
@@ -288,6 +299,15 @@ def check_text(path, lines):
             yield number, "blanks at the end of the line"
         if re.search(r"\b(TODO|FIXME|XXX)\b", line):
             yield number, "unfinished business"
+
+
+def check_guard(path, text):
+    """An include guard is named after its file; a folder may stand before."""
+    found = re.search(r"^#ifndef (\w+)\n#define \1$", text, re.M)
+    wanted = re.sub(r"\W", "_", path.rsplit("/", 1)[-1]).upper()
+    if found and not found.group(1).endswith(wanted):
+        yield text.count("\n", 0, found.start()) + 1, (
+            f"the include guard is not that of {wanted}")
 
 
 def check_functions(lines):
@@ -373,6 +393,7 @@ def check(path, text, public=("pccl.h", "mpi_pccl.h", "pccl_train.h")):
         lines.pop()
     code = code_only(text).split("\n")
     faults = list(check_text(path, lines))
+    faults += [] if path in GENERATED else check_guard(path, text)
     faults += check_functions(lines)
     faults += check_calls(path, code)
     faults += check_asserts(path, "\n".join(code))
@@ -403,6 +424,25 @@ def check_names(files):
             structs.setdefault(struct, path)
 
 
+def check_called(files):
+    """A function that a header of src/ declares, and that no code of src/
+    names beside its declaration and its definition."""
+    words, declared = collections.Counter(), {}
+    for path, text in files.items():
+        if not path.startswith(("src/", "kernels/")):
+            continue
+        code = code_only(text)
+        words.update(re.findall(r"\w+", code))
+        if path.endswith(".h") and path not in GENERATED:
+            for name in re.findall(r"^(?!static|typedef|extern)[a-z][\w ]*[ *]+"
+                                   r"(\w+)\(", code, flags=re.M):
+                declared.setdefault(name, path)
+    for name, path in sorted(declared.items()):
+        if words[name] <= 2 and not name.startswith(("MPIX", "PMPIX")) \
+                and name not in NOT_CALLED:
+            yield path, f"nothing in src/ calls {name}()"
+
+
 def check_patience(text):
     """Faults in a CMakeLists.txt, script or program of a test: a time limit
     that judges how busy the machine is."""
@@ -424,12 +464,22 @@ def self_test():
          "tests/run/mpi/b.c": "struct op {\n"})]
     if len(twice) != 2:
         sys.exit(f"self-test: names that stand twice -> {twice}")
+    unused = [fault for _, fault in check_called(
+        {"src/ring/a.h": "int f(void);\nint g(void);\n",
+         "src/ring/a.c": "int f(void)\n{\n}\nint g(void)\n{\n}\n",
+         "src/mpi/b.c": "int b = f();\n", "tests/c.c": "int c = g();\n"})]
+    if unused != ["nothing in src/ calls g()"]:
+        sys.exit(f"self-test: functions that nothing calls -> {unused}")
     head = "/* a.c - x. */\n"
     cases = [  # path, text, part of the fault, or None for a good file
         ("src/ring/a.c", head + "#include <string.h>\n", None),
         ("src/ring/a.c", head + '#include "../base/base.h"\n', None),
         ("src/ring/a.c", "int x;\n", "does not name the file"),
         ("src/ring/a.c", "/* b.c - x. */\n", "does not name the file"),
+        ("src/ring/a.h", "/* a.h - x. */\n#ifndef PCCL_A_H\n#define PCCL_A_H\n",
+         None),
+        ("src/ring/a.h", "/* a.h - x. */\n#ifndef PCCL_B_H\n#define PCCL_B_H\n",
+         "the include guard is not that of A_H"),
         ("src/ring/a.c", head + "\n" * 600, "601 lines, more than"),
         ("src/ring/a.c", head + "\n" * 599, None),
         ("src/mpi/stubs.c", "/* stubs.c - x. */\n" + "\n" * 600, None),
@@ -500,7 +550,7 @@ def main(root):
         for number, fault in check(path, text):
             print(f"{path}:{number}: {fault}")
             count += 1
-    for path, fault in check_names(texts):
+    for path, fault in [*check_names(texts), *check_called(texts)]:
         print(f"{path}: {fault}")
         count += 1
     for file in sorted((root / "tests").rglob("*")):

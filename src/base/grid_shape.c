@@ -35,12 +35,6 @@ static uint32_t source_of(const struct grid_node *to, uint32_t row)
     return first + (to->column < size ? to->column : to->row % size);
 }
 
-uint32_t grid_source(const struct grid_node *node, uint32_t row)
-{
-    PCCL_ASSERT(row != node->row && row < node->rows);
-    return source_of(node, row);
-}
-
 bool grid_sends(const struct grid_node *node, uint32_t to)
 {
     struct grid_node other;

@@ -31,8 +31,6 @@ uint32_t grid_row(const struct grid_node *node, uint32_t row, uint32_t *size);
 /* This position sends what it knows to that one: its own data within the row,
  * the sum of the row to another one. */
 bool grid_sends(const struct grid_node *node, uint32_t to);
-/* The position that sends the sum of another row to this one. */
-uint32_t grid_source(const struct grid_node *node, uint32_t row);
 
 /* The positions with which this one exchanges anything, in either direction:
  * first the others of its row. */

@@ -391,7 +391,7 @@ struct wire_msg {
             uint8_t word; /* partial_word, or partial_order */
             uint8_t why;  /* REFUSE: partial_refusal */
             uint64_t tag, number;
-            /* CALL, and in PLAN and FETCH what the round has: */
+            /* of PARTIAL_CALL, and in PLAN and FETCH what the round has: */
             uint64_t count;
             uint8_t dtype, redop;
             double weight;

@@ -38,7 +38,7 @@ enum sync_role {
     SYNC_ROLE_COUNT,
 };
 
-/* A peer's state of one operation, in FLUSHED and TOLD. */
+/* A peer's state of one operation, in FLUSHED and REPLY. */
 enum op_state {
     OP_NOT_LAUNCHED,
     OP_RUNNING,

@@ -4,8 +4,8 @@
  * A frame is size (4 bytes, of what follows the header), rank (4), type (1),
  * three zeros, all little-endian, then its bytes. Lists of texts are texts that
  * end with '\0', numbers among them in decimal. */
-#ifndef PCCL_LAUNCH_LINK_H
-#define PCCL_LAUNCH_LINK_H
+#ifndef PCCL_LAUNCH_AGENT_LINK_H
+#define PCCL_LAUNCH_AGENT_LINK_H
 
 #include "launch_base.h"
 

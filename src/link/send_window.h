@@ -5,8 +5,8 @@
  * Jin, Low & Hegde, IEEE/ACM ToN 14(6), 2006): as long as the round trip shows
  * no queue the window doubles; then it stays where WINDOW_QUEUED bytes wait.
  * send_window_next and send_window_is_lossy are pure. */
-#ifndef PCCL_IO_WINDOW_H
-#define PCCL_IO_WINDOW_H
+#ifndef PCCL_SEND_WINDOW_H
+#define PCCL_SEND_WINDOW_H
 
 #include "../base/base.h"
 

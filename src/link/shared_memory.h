@@ -5,8 +5,8 @@
  * descriptor through /proc, which the kernel allows only to processes that may
  * read the maker's memory anyway. The size is sealed, so that no access can
  * fail later. */
-#ifndef PCCL_SHARE_H
-#define PCCL_SHARE_H
+#ifndef PCCL_SHARED_MEMORY_H
+#define PCCL_SHARED_MEMORY_H
 
 #include "channel.h"
 

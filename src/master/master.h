@@ -10,7 +10,7 @@
  *
  *        loss, broken link, refresh          all FLUSHED    some op in doubt
  *   OPEN ------------------------> FLUSHING -------------> ASKING
- *    ^  \                              |                      | all TOLD
+ *    ^  \                              |                      | all REPLY
  *    |   \ all voted, newcomers wait   v                      v
  *    |    +----------------------> PROPOSED <------------- DONATING
  *    +----- all READY: INSTALL --------+   results relayed
@@ -117,7 +117,7 @@ struct master_debt {
 
 struct master_peer {
     enum master_peer_state state;
-    enum master_answer answer; /* to FLUSH or ASK of this round */
+    enum master_answer answer; /* to FLUSH or QUERY of this round */
     bool leaving;
     bool lost, dropped; /* DEAD: did not leave; was dropped */
     bool proposed;      /* part of the view being proposed */
@@ -412,7 +412,7 @@ uint32_t master_count(const struct master *m, enum master_peer_state state);
  * peer that it is about, and at each tick for all. */
 const char *master_invalid(const struct master *m);
 
-/* --- shared by master.c, round.c and order.c only --- */
+/* --- between the files of this folder --- */
 /* A message that was held. */
 void master_received(struct master *m, uint32_t link,
                      const struct wire_msg *msg);
@@ -442,8 +442,6 @@ void state_vote_asked(struct master *m, uint32_t link,
                       const struct wire_msg *msg);
 void state_vote_done(struct master *m, uint32_t link,
                      const struct wire_msg *msg);
-/* All that may know has said how the synchronizations of the master before
- * have ended (rule H6). */
 
 /* round.c: the circle above, for each group. */
 void round_settle(struct master *m);

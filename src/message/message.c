@@ -428,11 +428,6 @@ uint32_t message_conn(struct messages *m, uint64_t member)
     return l ? l->conn : NO_CONN;
 }
 
-bool message_has_event(const struct messages *m)
-{
-    return m->first != NULL;
-}
-
 /* ----------------------------------------------------------------- the links
  */
 

@@ -202,7 +202,6 @@ bool message_lacks_link(const struct messages *m);
 const struct poll_set *message_poll_set(struct messages *m);
 /* A member's next connection to serve, NO_CONN: none. */
 uint32_t message_conn(struct messages *m, uint64_t member);
-bool message_has_event(const struct messages *m);
 
 /* --- for the driver --- */
 bool message_full(const struct p2p_link *l);
@@ -211,7 +210,6 @@ bool message_full(const struct p2p_link *l);
 void message_receive_frames(struct messages *m); /* registers its handlers */
 size_t message_take_whole(void *messages, struct conn *c, const uint8_t *bytes,
                           size_t size);
-void p2p_link_detach(struct messages *m, struct p2p_link *l);
 struct message_item *p2p_link_new_item(struct p2p_link *l);
 bool message_next_send(void *messages, struct conn *c, struct frame *f);
 void message_sent(struct p2p_link *l);

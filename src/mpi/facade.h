@@ -38,7 +38,6 @@ enum handle_kind {
     HANDLE_ERRHANDLER = 5,
     HANDLE_OP = 6,
     HANDLE_INFO = 7,
-    HANDLE_WIN = 8,
     HANDLE_KEYVAL = 9,
     HANDLE_REQUEST = 11,
     HANDLE_SESSION = 14,

@@ -1,7 +1,7 @@
 /* mpi_comm.h - groups, communicators, and the world (the view of the
  * members). */
-#ifndef COMM_H
-#define COMM_H
+#ifndef MPI_COMM_H
+#define MPI_COMM_H
 
 #include "attr.h"
 #include "errhandler.h"

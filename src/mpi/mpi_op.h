@@ -1,6 +1,6 @@
 /* mpi_op.h - reduction operators. */
-#ifndef OP_H
-#define OP_H
+#ifndef MPI_OP_H
+#define MPI_OP_H
 
 #include "facade.h"
 #include "type.h"

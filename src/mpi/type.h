@@ -74,7 +74,6 @@ struct type {
 /* NULL: not a datatype, or MPI_DATATYPE_NULL. */
 struct type *type_find(MPI_Datatype handle);
 bool type_start(void);
-void type_stop(void);
 
 /* A type from parts (copied, children retained), without handle. Computes
  * sizes, bounds and alignment. NULL: no memory. */

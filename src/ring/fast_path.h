@@ -10,8 +10,8 @@
  * linear all-gather, or one over a tree) like any other (rule D9). As soon as
  * anything is unusual, fast_convert() makes an operation of it, which goes on
  * from there. */
-#ifndef PCCL_QUICK_H
-#define PCCL_QUICK_H
+#ifndef PCCL_FAST_PATH_H
+#define PCCL_FAST_PATH_H
 
 #include "../link/frame.h"
 #include "plan.h"

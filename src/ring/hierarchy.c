@@ -76,14 +76,3 @@ uint32_t hierarchy_turn(const struct hierarchy *t, uint32_t chunk,
     }
     return turn;
 }
-
-uint32_t hierarchy_partner(const struct hierarchy *t, uint32_t chunk,
-                           uint32_t turn)
-{
-    for (uint32_t i = 1; i < t->world; i++) {
-        uint32_t rank = (t->rank + i) % t->world;
-        if (sends_part(t, chunk, rank, t->rank) && --turn == 0) return rank;
-    }
-    PCCL_ASSERT(false && "tree_partner: no such turn");
-    return 0;
-}

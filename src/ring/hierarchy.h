@@ -34,12 +34,9 @@ uint32_t hierarchy_chunk(const struct hierarchy *t, uint32_t from, uint32_t to,
                          uint32_t i);
 
 /* Number of partners whose parts this member adds to its own; the turn of a
- * partner, from 1 on, in the order of ranks after this member's; the partner
- * with a given turn. */
+ * partner, from 1 on, in the order of ranks after this member's. */
 uint32_t hierarchy_turns(const struct hierarchy *t, uint32_t chunk);
 uint32_t hierarchy_turn(const struct hierarchy *t, uint32_t chunk,
                         uint32_t partner);
-uint32_t hierarchy_partner(const struct hierarchy *t, uint32_t chunk,
-                           uint32_t turn);
 
 #endif

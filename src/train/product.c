@@ -48,11 +48,6 @@ static const struct product_kernels *kernels(void)
     return k;
 }
 
-const char *product_name(void)
-{
-    return kernels()->name;
-}
-
 bool product_use(const char *name)
 {
     const struct product_kernels *k = choose(name);

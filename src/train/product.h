@@ -39,10 +39,8 @@ void product(struct product_room *room, float *c, struct product_in a,
 void orthonormalize(struct product_room *room, float *x, size_t rows,
                     size_t columns, bool *dropped);
 
-/* The name of the instruction set that is used: base, avx2 or avx512. */
-const char *product_name(void);
-/* Uses that one from now on, for tests. False: this machine does not have it.
- */
+/* Uses this instruction set from now on (base, avx2, avx512), for tests. False:
+ * this machine does not have it. */
 bool product_use(const char *name);
 
 #endif

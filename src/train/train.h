@@ -1,7 +1,7 @@
 /* train.h - what the files of libpccl_train share: texts of errors, lists of
  * tensors, lists of state, and the sum over the members. */
-#ifndef PCCL_TRAIN_INTERNAL_H
-#define PCCL_TRAIN_INTERNAL_H
+#ifndef PCCL_TRAIN_TRAIN_H
+#define PCCL_TRAIN_TRAIN_H
 
 #include <pccl_train.h>
 

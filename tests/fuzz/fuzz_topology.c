@@ -75,8 +75,6 @@ static void happen(struct world *w, struct fuzz_input *in)
         change_places(w, in);
         return;
     case 1:
-        (void)bandwidth_expire(w->store, w->now - fuzz_u8(in));
-        return;
     case 2:
         bandwidth_retry(w->store, a);
         return;
@@ -132,7 +130,7 @@ static void check_plan(const struct world *w, const struct bandwidth_wish *wish,
     memset(busy, 0, sizeof busy);
     memset(paired, 0, sizeof paired);
     uint32_t count = bandwidth_plan(w->store, wish, probes, most, &rounds);
-    assert(count <= most && rounds <= BANDWIDTH_ROUNDS_MAX);
+    assert(count <= most && rounds <= 64);
     for (uint32_t i = 0; i < count; i++) {
         const struct bandwidth_probe *p = &probes[i];
         uint64_t round = (uint64_t)1 << p->round;
@@ -152,7 +150,6 @@ static void check_ring(const struct topology_instance *in,
                        const struct topology_result *r, const uint16_t *order)
 {
     bool seen[SLOTS] = {false};
-    struct topology_blocker blockers[4];
     struct topology_score score = topology_ring_score(in, order);
     for (uint32_t i = 0; i < in->n; i++) {
         assert(order[i] < in->n && !seen[order[i]]);
@@ -161,8 +158,6 @@ static void check_ring(const struct topology_instance *in,
     assert(order[0] == 0 && topology_score_compare(&score, &r->score) == 0);
     assert((r->verdict == TOPOLOGY_FOUND) == (score.missing == 0));
     assert(score.missing > 0 || score.rate <= r->bound);
-    uint32_t why = topology_blockers(in, order, blockers, 4);
-    assert(score.missing > 0 ? why > 0 : why == 0);
 }
 
 /* Any slices give the same. */

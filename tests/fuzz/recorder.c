@@ -417,7 +417,7 @@ WRAP(int, message_post, struct messages *m, uint64_t to, const void *head,
 WRAP(struct message_event *, message_take, struct messages *m)
 {
     struct tape *t = tape_of(m);
-    if (t && message_has_event(m)) put(t, MEMBER_EVENT, 0, NULL, 0);
+    if (t && m->first) put(t, MEMBER_EVENT, 0, NULL, 0);
     RETURN(struct message_event *, __real_message_take(m));
 }
 

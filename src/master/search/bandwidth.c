@@ -178,21 +178,6 @@ bool bandwidth_rtts_known(const struct bandwidth *store, const uint16_t *slots,
     return true;
 }
 
-uint32_t bandwidth_expire(struct bandwidth *store, pccl_ns before)
-{
-    uint32_t dropped = 0;
-    for (uint32_t p = 0; p < store->peers_max; p++) {
-        struct bandwidth_peer *peer = &store->peers[p];
-        for (uint32_t i = peer->count; i-- > 0;) {
-            if (peer->row[i].since >= before) continue;
-            entry_drop(peer, i);
-            dropped++;
-        }
-    }
-    if (dropped > 0) store->changed = true;
-    return dropped;
-}
-
 void bandwidth_retry(struct bandwidth *store, uint32_t slot)
 {
     PCCL_ASSERT(slot_used(store, slot));

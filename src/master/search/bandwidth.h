@@ -18,7 +18,6 @@ enum {
     BANDWIDTH_ROW_MAX = 64,
     /* A plan covers every pair up to this many peers. */
     BANDWIDTH_FULL_MAX = 16,
-    BANDWIDTH_ROUNDS_MAX = 64, /* rounds per plan */
 };
 
 struct bandwidth;
@@ -70,10 +69,6 @@ bool bandwidth_rtts_known(const struct bandwidth *store, const uint16_t *slots,
 /* Records that no connection from `from` to `to` can be made. */
 void bandwidth_unreachable(struct bandwidth *store, uint32_t from, uint32_t to,
                            pccl_ns now);
-
-/* Removes edges last confirmed before the given time, including unreachable
- * ones, so that a firewall opened since is noticed. Returns their number. */
-uint32_t bandwidth_expire(struct bandwidth *store, pccl_ns before);
 
 /* Removes the unreachable edges of a peer. */
 void bandwidth_retry(struct bandwidth *store, uint32_t slot);

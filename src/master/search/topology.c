@@ -41,37 +41,6 @@ int topology_score_compare(const struct topology_score *a,
     return 0;
 }
 
-uint32_t topology_blockers(const struct topology_instance *in,
-                           const uint16_t *order,
-                           struct topology_blocker *blockers, uint32_t max)
-{
-    uint32_t n = in->n, count = 0;
-    for (uint32_t p = 0; n > 1 && p < n; p++) {
-        bool out = false, into = false;
-        for (uint32_t q = 0; q < n; q++) {
-            if (q == p) continue;
-            out |= in->edges[(size_t)p * n + q].rate != 0;
-            into |= in->edges[(size_t)q * n + p].rate != 0;
-        }
-        for (int side = 0; side < 2; side++) {
-            if (side == 0 ? out : into) continue;
-            if (count++ < max)
-                blockers[count - 1] = (struct topology_blocker){
-                    side == 0 ? TOPOLOGY_NO_OUT : TOPOLOGY_NO_IN, (uint16_t)p,
-                    (uint16_t)p};
-        }
-    }
-    if (count > 0) return count;
-    for (uint32_t i = 0; n > 1 && i < n; i++) {
-        uint16_t from = order[i], to = order[i + 1 < n ? i + 1 : 0];
-        if (in->edges[(size_t)from * n + to].rate != 0) continue;
-        if (count++ < max)
-            blockers[count - 1] =
-                (struct topology_blocker){TOPOLOGY_PAIR, from, to};
-    }
-    return count;
-}
-
 /* splitmix64 (Steele, Lea, Flood 2014), scaled without a division. */
 uint32_t search_random(struct topology_search *s, uint32_t below)
 {

@@ -109,26 +109,8 @@ bool topology_search_step(struct topology_search *search, uint32_t max_steps);
 
 /* The best ring so far, valid from init on; order (n entries) starts with
  * peer 0. With a verdict other than FOUND it is the ring with the fewest edges
- * that cannot be made, for topology_blockers. */
+ * that cannot be made. */
 void topology_search_result(const struct topology_search *search,
                             struct topology_result *result, uint16_t *order);
-
-enum topology_blocker_kind {
-    TOPOLOGY_NO_OUT, /* `from` reaches no peer; `to` is the same peer */
-    TOPOLOGY_NO_IN,  /* no peer reaches `to`; `from` is the same peer */
-    TOPOLOGY_PAIR,   /* the ring needs from -> to, which cannot be made */
-};
-
-struct topology_blocker {
-    enum topology_blocker_kind kind;
-    uint16_t from, to;
-};
-
-/* Explains why there is no ring: peers without any outgoing or incoming edge,
- * or, if every peer has both, the missing edges that `order` uses. Writes at
- * most max blockers; returns how many there are. */
-uint32_t topology_blockers(const struct topology_instance *in,
-                           const uint16_t *order,
-                           struct topology_blocker *blockers, uint32_t max);
 
 #endif

@@ -1,7 +1,7 @@
 /* fake_peer.h - a scripted peer on a loopback socket, and a server in the same
  * loop and thread. Nothing blocks, and a watchdog limits every wait. */
-#ifndef PCCL_TEST_PEER_H
-#define PCCL_TEST_PEER_H
+#ifndef PCCL_TEST_FAKE_PEER_H
+#define PCCL_TEST_FAKE_PEER_H
 
 #include "../../../src/base/secure.h"
 #include "../../../src/master/server/master_server.h"

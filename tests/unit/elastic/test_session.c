@@ -82,7 +82,7 @@ static void test_only_what_was_asked_for_is_told(void **state)
     launch(8, scope, 2);
     hear(&(struct wire_msg){
         .type = WIRE_QUERY, .epoch = 1, .ops = asked, .op_count = 2});
-    assert_string_equal(said, "TOLD 8.0:1 9.0:0\n");
+    assert_string_equal(said, "REPLY 8.0:1 9.0:0\n");
 }
 
 /* Member 13 joins 10, 11 and 12 without a mesh, in the order given. */

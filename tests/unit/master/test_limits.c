@@ -108,7 +108,7 @@ static void test_query(void **state)
     send_op(1, WIRE_FLUSHED, OP_RUNNING);
     pass(ALL); /* FLUSHED took its time, which does not count now */
     send_as(2, WIRE_FLUSHED);
-    expect("ASK to 1 2\n");
+    expect("QUERY to 1 2\n");
     send_op(1, WIRE_REPLY, OP_RUNNING);
     wait(ALL);
     expect("2 did not answer QUERY within the deadline\nFLUSH to 1\n");
@@ -122,7 +122,7 @@ static void test_donate(void **state)
     send_as(2, WIRE_FLUSHED);
     send_op(1, WIRE_REPLY, OP_RUNNING);
     send_op(2, WIRE_REPLY, OP_RETURNED);
-    expect("ASK to 1 2\nDONATE to 2\n");
+    expect("QUERY to 1 2\nDONATE to 2\n");
     wait(ALL);
     expect("2 did not answer DONATE within the deadline\nFLUSH to 1\n");
     /* No survivor has returned it: it ends as if nobody had. */

@@ -73,7 +73,7 @@ static void step(enum master_event_type type, uint32_t link,
     } while (0)
 #define FLUSHED(link, r, text, ...)                                            \
     OPS(WIRE_FLUSHED, link, r, text, __VA_ARGS__)
-#define TOLD(link, r, text, ...) OPS(WIRE_REPLY, link, r, text, __VA_ARGS__)
+#define REPLY(link, r, text, ...) OPS(WIRE_REPLY, link, r, text, __VA_ARGS__)
 #define IDLE(link, r, text) SEND(link, text, .type = WIRE_FLUSHED, .round = r)
 
 static int setup(void **state)
@@ -339,10 +339,10 @@ static void test_abort(void **state) /* F4: one runs, one never began */
     three();
     lose_link_0();
     FLUSHED(1, 2, "", {.tag = 7, .state = OP_RUNNING});
-    IDLE(2, 2, "1 ASK 7.0:1\n2 ASK 7.0:1\n");
-    TOLD(1, 2, "", {.tag = 7, .state = OP_RUNNING});
-    TOLD(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
-         {.tag = 7, .state = OP_NOT_LAUNCHED});
+    IDLE(2, 2, "1 QUERY 7.0:1\n2 QUERY 7.0:1\n");
+    REPLY(1, 2, "", {.tag = 7, .state = OP_RUNNING});
+    REPLY(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
+          {.tag = 7, .state = OP_NOT_LAUNCHED});
     READY(1, 2, "");
     READY(2, 2, INSTALL2(2, ""));
 }
@@ -365,9 +365,9 @@ static void test_donation(void **state) /* F5 */
     three();
     lose_link_0();
     FLUSHED(1, 2, "", {.tag = 7, .state = OP_RUNNING});
-    IDLE(2, 2, "1 ASK 7.0:1\n2 ASK 7.0:1\n");
-    TOLD(2, 2, "", {.tag = 7, .state = OP_RETURNED, .donor = true});
-    TOLD(1, 2, "2 DONATE\n", {.tag = 7, .state = OP_RUNNING});
+    IDLE(2, 2, "1 QUERY 7.0:1\n2 QUERY 7.0:1\n");
+    REPLY(2, 2, "", {.tag = 7, .state = OP_RETURNED, .donor = true});
+    REPLY(1, 2, "2 DONATE\n", {.tag = 7, .state = OP_RUNNING});
     SEND(2, "1 RESULT\n2 RESULT\n2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
          .type = WIRE_RESULT, .round = 2, .result = {.tag = 7});
     READY(2, 2, "");
@@ -422,11 +422,11 @@ static void test_mismatch(void **state) /* F6 */
          .fault = {.cause = REFRESH_MISMATCH, .tag = 9, .seq = 4});
     FLUSHED(0, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
     FLUSHED(1, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
-    IDLE(2, 2, "0 ASK 9.4:1\n1 ASK 9.4:1\n2 ASK 9.4:1\n");
-    TOLD(0, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
-    TOLD(1, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
-    TOLD(2, 2, "2 PROPOSE r2 -0 +0\n1 PROPOSE r2 -0 +0\n0 PROPOSE r2 -0 +0\n",
-         {.tag = 9, .seq = 4});
+    IDLE(2, 2, "0 QUERY 9.4:1\n1 QUERY 9.4:1\n2 QUERY 9.4:1\n");
+    REPLY(0, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
+    REPLY(1, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
+    REPLY(2, 2, "2 PROPOSE r2 -0 +0\n1 PROPOSE r2 -0 +0\n0 PROPOSE r2 -0 +0\n",
+          {.tag = 9, .seq = 4});
     READY(0, 2, "");
     READY(1, 2, "");
     READY(2, 2, VERDICT3("9.4:2") INSTALL3);
@@ -457,10 +457,10 @@ static void test_a_vote_and_an_operation(void **state) /* V4, F6a */
          .type = WIRE_BLOCKED, .epoch = 1, .blocked.votes = true);
     FLUSHED(1, 2, "", {.tag = 7, .state = OP_RUNNING});
     FLUSHED(2, 2, "", {.tag = 7, .state = OP_RUNNING});
-    IDLE(0, 2, "0 ASK 7.0:1\n1 ASK 7.0:1\n2 ASK 7.0:1\n");
-    TOLD(0, 2, "", {.tag = 7, .state = OP_NOT_LAUNCHED});
-    TOLD(1, 2, "", {.tag = 7, .state = OP_RUNNING});
-    TOLD(2, 2, PROPOSE3, {.tag = 7, .state = OP_RUNNING});
+    IDLE(0, 2, "0 QUERY 7.0:1\n1 QUERY 7.0:1\n2 QUERY 7.0:1\n");
+    REPLY(0, 2, "", {.tag = 7, .state = OP_NOT_LAUNCHED});
+    REPLY(1, 2, "", {.tag = 7, .state = OP_RUNNING});
+    REPLY(2, 2, PROPOSE3, {.tag = 7, .state = OP_RUNNING});
     READY(0, 2, "");
     READY(1, 2, "");
     READY(2, 2, VERDICT3("7.0:3") INSTALL3);
@@ -470,7 +470,8 @@ static void test_a_dial_request(void **state) /* P2P-10 */
 {
     (void)state;
     three();
-    SEND(0, "1 CALL from 1\n", .type = WIRE_DIAL_REQUEST, .call = {.peer = 2});
+    SEND(0, "1 DIAL_REQUEST from 1\n", .type = WIRE_DIAL_REQUEST,
+         .call = {.peer = 2});
     SEND(0, "", .type = WIRE_DIAL_REQUEST, .call = {.peer = 77});
 }
 

@@ -110,7 +110,7 @@ static void test_a_scope_is_judged_alone(void **state)
     flushed(1, 3, &pair, 1);
     flushed(2, 12, &other, 1);
     idle(3);
-    expect("2 ASK 7:1\n3 ASK 7:1\n");
+    expect("2 QUERY 7:1\n3 QUERY 7:1\n");
     told(2, &other, 1);
     other.state = OP_NOT_LAUNCHED;
     told(3, &other, 1);
@@ -134,12 +134,12 @@ static void test_many_operations(void **state)
     }
     idle(3);
     assert_int_equal(closed, 0);
-    expect("0 ASK 4096 operations\n1 ASK 4096 operations\n"
-           "2 ASK 4096 operations\n3 ASK 4096 operations\n"
-           "0 ASK 4096 operations\n1 ASK 4096 operations\n"
-           "2 ASK 4096 operations\n3 ASK 4096 operations\n"
-           "0 ASK 4096 operations\n1 ASK 4096 operations\n"
-           "2 ASK 4096 operations\n3 ASK 4096 operations\n");
+    expect("0 QUERY 4096 operations\n1 QUERY 4096 operations\n"
+           "2 QUERY 4096 operations\n3 QUERY 4096 operations\n"
+           "0 QUERY 4096 operations\n1 QUERY 4096 operations\n"
+           "2 QUERY 4096 operations\n3 QUERY 4096 operations\n"
+           "0 QUERY 4096 operations\n1 QUERY 4096 operations\n"
+           "2 QUERY 4096 operations\n3 QUERY 4096 operations\n");
     for (uint32_t link = 0; link < 4; link++) {
         for (uint32_t i = 0; i < 3; i++) {
             for (uint32_t k = 0; k < OPS_MAX; k++)

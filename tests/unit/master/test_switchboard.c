@@ -194,9 +194,9 @@ static void test_messages_in_one_piece(void **state)
     memcpy(master_conn_room(conns[0], &left), bytes, size + 2 * one - 1);
     switchboard_received(board, conns[0], size + 2 * one - 1);
     switchboard_turn(board);
-    assert_string_equal(said, "0: HELLO\n0: BEAT\n");
+    assert_string_equal(said, "0: HELLO\n0: HEARTBEAT\n");
     come(0, bytes + size + 2 * one - 1, 1);
-    assert_string_equal(said, "0: HELLO\n0: BEAT\n0: BEAT\n");
+    assert_string_equal(said, "0: HELLO\n0: HEARTBEAT\n0: HEARTBEAT\n");
 }
 
 /* Before HELLO nobody makes the master keep more than a HELLO takes. */
