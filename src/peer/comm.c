@@ -71,7 +71,7 @@ uint32_t comm_members_here(const pcclComm_t *c, uint32_t *before)
     uint64_t host = v->members[v->rank].host;
     for (uint32_t i = 0; i < v->size; i++) {
         if (before && i == v->rank) *before = here;
-        here += v->members[i].host >> 1 == host >> 1;
+        here += host_is_same(v->members[i].host, host);
     }
     return here;
 }
@@ -86,7 +86,7 @@ uint32_t comm_members_on_own_processors(const pcclComm_t *c)
     bool known = sched_getaffinity(0, sizeof own, &own) == 0;
     for (uint32_t i = 0; i < v->size; i++) {
         const struct wire_member *m = &v->members[i];
-        if (i == v->rank || m->host >> 1 != host >> 1) continue;
+        if (i == v->rank || !host_is_same(m->host, host)) continue;
         bool seen =
             known && m->pid > 0 &&
             sched_getaffinity((pid_t)m->pid, sizeof others, &others) == 0;
@@ -263,7 +263,8 @@ static void send_hello(pcclComm_t *c)
     hello.hello.stays = c->evicts_nobody;
     c->session->goes_on = c->goes_on;
     hello.hello.self.host = host_id();
-    hello.hello.self.host |= c->io.transport == TRANSPORT_TCP;
+    if (c->io.transport == TRANSPORT_TCP)
+        hello.hello.self.host = host_without_memory(hello.hello.self.host);
     hello.hello.self.hint = c->rank_hint;
     hello.hello.self.pid = (uint32_t)getpid();
     hello.hello.self.addr.port = c->io.port;

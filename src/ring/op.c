@@ -8,6 +8,7 @@
 #include "geometry.h"
 
 #include "../base/buggify.h"
+#include "../base/host_id.h"
 #include "../base/scope.h"
 
 #include <string.h>
@@ -195,7 +196,7 @@ void op_plan_request(const struct engine *e, const struct op_request *r,
     uint64_t host = common_host(e, r);
     *p = r->plan;
     p->one_host = host != 0;
-    p->shared_memory = host != 0 && host % 2 == 0;
+    p->shared_memory = host_shares_memory(host);
     p->codes = r->quant.algorithm != QUANT_NONE;
     p->cached = e->cached;
     p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;

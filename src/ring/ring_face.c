@@ -3,6 +3,8 @@
 #include "choose.h"
 #include "op.h"
 
+#include "../base/host_id.h"
+
 #include <stdlib.h>
 
 struct engine *engine_new(const struct driver *driver,
@@ -38,7 +40,7 @@ void engine_choose(const struct engine *e, bool scoped,
                    struct plan_request *way)
 {
     way->one_host = !scoped && e->one_host != 0;
-    way->shared_memory = way->one_host && e->one_host % 2 == 0;
+    way->shared_memory = way->one_host && host_shares_memory(e->one_host);
     way->boards = !scoped && e->boards_on;
     way->roomy = e->roomy;
     if (!scoped) way->world = e->links.world;

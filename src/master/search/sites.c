@@ -6,6 +6,8 @@
  * one site, hosts count as sites. */
 #include "../master.h"
 
+#include "../../base/host_id.h"
+
 /* Longest round trip within a site. */
 #define SITE_RTT (3 * PCCL_MS)
 
@@ -16,7 +18,7 @@ enum { WORTH_IT = 2 };
 static bool on_one_host(const struct wire_member *a,
                         const struct wire_member *b)
 {
-    return a->host != 0 && (a->host | 1) == (b->host | 1);
+    return host_is_same(a->host, b->host);
 }
 
 static bool is_short(struct master *m, uint32_t from, uint32_t to)
