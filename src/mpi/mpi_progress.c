@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* NOTES, "many ranks": 256 ranks on 2 processors woke up 24,000 times a second
+/* NOTES.md, "wake-ups": 256 ranks on 2 processors woke up 24,000 times a second
  * for their pauses of 10 ms, a quarter of all processor time. With more than
  * CROWD_FROM ranks for each processor the pauses are longer, so that all of
  * them together take no more than those of CROWD_FROM. */

@@ -6,30 +6,29 @@
 
 enum { MANY_RANKS = 8 };
 
-/* The words in quotes are headings and bullets of tests/bench/NOTES.md.
+/* tests/bench/NOTES.md has the figures, under "patience".
  *
  * An operation: 200 us. A wake-up across processors costs a tenth of that. But
  * a rank that sleeps is no load, and the kernel leaves two ranks on the same
  * processor if one of them always sleeps. Where ranks take all processors each
- * idle pass yields, and the others run during the 200 us: 30 us were too short
- * ("Connections that the progress owner reads"), 300 us brought no more
- * ("Before that"). To sleep at once took 2 to 3 times as long with 4 and 8
- * ranks on 2 processors ("Tried, and not taken"). With 8 ranks or more for each
- * processor 200 us are less than a turn of all; 4 ms took two thirds of the
- * time with 16 ranks on 2 processors, and half of it with 64 ("many ranks").
+ * idle pass yields, and the others run during the 200 us: 30 us were too short,
+ * 300 us brought no more. To sleep at once took 2 to 3 times as long with 4 and
+ * 8 ranks on 2 processors. With 8 ranks or more for each processor 200 us are
+ * less than a turn of all; 4 ms took two thirds of the time with 16 ranks on 2
+ * processors, and half of it with 64.
  *
  * The fast path: 1 ms, longer than what the call turns into: an operation of 16
  * ranks and 64 KiB takes 0.4 ms, so who waits 200 us for somebody who is amid
- * one begins one too, and makes others wait ("posts": 600 us in that state, 40
- * to 50 without it); oversubscribed 100 us, until each rank has run, and with 8
+ * one begins one too, and makes others wait (600 us in that state, 40 to 50
+ * without it); oversubscribed 100 us, until each rank has run, and with 8
  * ranks or more for each processor as long as an operation: what the call turns
  * into yields as well, and each of its looks costs more. A partner that has not
  * answered after 64 polls may wait for this very processor, whatever the
- * numbers are, because other programs use the processors too
- * ("Swings of the small figures": 0.27 against 50 us).
+ * numbers are, because other programs use the processors too (0.27 against 50
+ * us).
  *
  * Messages: 200 us, because the sender may be computing the message, or moving
- * others ("Point-to-point": 8 bytes took 16 us where a receive slept at once,
+ * others (8 bytes took 16 us where a receive slept at once,
  * and take 0.25; 1 MiB took 125 us with 60 us, which its copy takes, and takes
  * 72). After 64 looks each yields, for the reason given above: 222 us, and 14
  * with 256 looks, where both ranks were on one processor. With 8 ranks or more

@@ -31,7 +31,7 @@ struct choice {
     uint32_t world_max;  /* ... ; 0: any */
     const struct algorithm *algorithm;
     const char *why;
-    /* Heading of tests/bench/NOTES.md with the measurement. */
+    /* Where tests/bench/NOTES.md has the figures. */
     const char *measured;
 };
 
