@@ -2,7 +2,7 @@
  * PowerSGD, for each instruction set of this machine.
  *
  *     bench_product [ROWS COLUMNS RANK [THREADS]] */
-#include "../../../src/train/product.h"
+#include "../../src/train/product.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../../src/reduce/reduce_kernels.h"
+#include "../../src/reduce/reduce_kernels.h"
 
 enum { SIZE_CACHE = 256 << 10, SIZE_MEMORY = 64 << 20 };
 

@@ -2,7 +2,7 @@
  * transfers of the library, compared to a bare TCP connection.
  *
  *   bench_message [bytes [rounds]]      half of a round trip, microseconds */
-#include "../../../include/pccl.h"
+#include "../../include/pccl.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "worlds.h"
+#include "../unit/master/worlds.h"
 
 static double seconds(void)
 {

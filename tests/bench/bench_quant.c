@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../../src/reduce/quant_kernels.h"
+#include "../../src/reduce/quant_kernels.h"
 
 enum { SIZE_CACHE = 256 << 10, SIZE_MEMORY = 64 << 20 };
 
