@@ -146,10 +146,9 @@ program simulator sim/*.o
 # FOLDER/test_NAME of each test of the cores alone.
 core_tests() {
     for folder in base link ring elastic master; do
-        sed -n '/^pccl_core_tests(/,/)/p' \
-            "$root/tests/unit/$folder/CMakeLists.txt" |
-            sed 's/^pccl_core_tests(//; s/)//' | tr -s ' ' '\n' |
-            sed "/./!d; s|^|$folder/test_|"
+        tr '\n' ' ' <"$root/tests/unit/$folder/CMakeLists.txt" |
+            grep -o 'pccl_core_tests([^)]*)' | tr -s '() ' '\n' |
+            sed "/./!d; /^pccl_core/d; s|^|$folder/test_|"
     done
 }
 # They need cmocka; where it is, each of them must build. Drivers have the rest.
