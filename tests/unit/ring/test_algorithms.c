@@ -331,9 +331,9 @@ static void test_names(void **state)
         /* What is gone says what to use. */
         static const char *const gone[] = {"centralized", "barrier:centralized",
                                            "ring,broadcast:linear"};
-        for (size_t i = 0; i < ARRAY_COUNT(gone); i++) {
-            assert_false(algorithm_parse(gone[i], forced));
-            assert_non_null(strstr(algorithm_gone(gone[i]), "is gone: use "));
+        for (size_t k = 0; k < ARRAY_COUNT(gone); k++) {
+            assert_false(algorithm_parse(gone[k], forced));
+            assert_non_null(strstr(algorithm_gone(gone[k]), "is gone: use "));
         }
         assert_null(algorithm_gone("allgather:linear"));
         for (uint32_t k = 0; k < i; k++)
