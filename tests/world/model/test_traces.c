@@ -60,6 +60,8 @@ static const struct {
      "R1: a report about an epoch that is closed is stale"},
     {TRACE_TO_MASTER, MESSAGE_SUSPECT, 1u << PAIR_TWICE | 1u << PAIR_REMOVED,
      "the same; and one end of a broken link may be the only one to notice"},
+    {TRACE_TO_MASTER, MESSAGE_BLOCKED, 1u << PAIR_REMOVED,
+     "V4b: a report may cost an epoch, and need not"},
     {TRACE_TO_MASTER, MESSAGE_READY, 1u << REMOVED | 1u << PAIR_REMOVED,
      "R2: a round that begins again has forgotten it; it may not arrive"},
     {TRACE_TO_MASTER, MESSAGE_SAMPLES, 1u << PAIR_REMOVED,

@@ -106,6 +106,9 @@ static void begin_resync(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;
     struct sim_op *o = &g->ops[0];
+    g->apart = false;
+    for (uint32_t i = 0; i < g->count; i++)
+        g->apart |= g->ops[i].spec.scoped && g->ops[i].result != 0;
     o->spec = (struct sim_spec){.ident = SIM_RESYNC,
                                 .tag = RESYNC_TAG,
                                 .coll = COLL_ALLREDUCE,

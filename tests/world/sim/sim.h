@@ -169,6 +169,7 @@ struct sim_program {
     enum sim_stage stage;
     bool waiting;  /* for an answer to the vote of this stage */
     bool resync;   /* ops[0] is a resync */
+    bool apart;    /* ... after an error of one in a scope */
     bool odd_vote; /* votes where the others launch (rule V4) */
     uint64_t step;
     uint64_t steps_done; /* of this process, for liveness */

@@ -124,19 +124,20 @@ bool sim_refused(const struct sim *s, uint32_t a, uint32_t b)
     return false;
 }
 
-/* Rule V4e: it waits in a scope for a member that has met a loss or another
- * error instead, and runs nothing of the tag any more. Nobody but an operator
- * ends that. */
+/* Rule V4e: it waits for a member that has met a loss or another error instead,
+ * of an operation in another scope, and runs nothing of the tag any more.
+ * Nobody but an operator ends that. */
 static bool is_left_alone(const struct sim *s, const struct sim_proc *p)
 {
     const struct sim_op *o = &p->program.ops[0];
     if (p->program.stage != STAGE_LAUNCH && p->program.stage != STAGE_TAKE)
         return false;
-    if (!o->spec.scoped || !o->op || !op_is_active(o->op)) return false;
+    if (!o->op || !op_is_active(o->op)) return false;
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
         const struct sim_proc *q = &s->procs[i];
         if (!sim_lives(s, i) || q == p) continue;
-        bool in = false;
+        bool in = false, apart = q->program.resync && q->program.apart;
+        if (!o->spec.scoped && !apart) continue;
         for (uint32_t k = 0; k < o->spec.size; k++)
             in |= o->spec.ids[k] == q->session->id;
         if (in && !session_votes_topology(q->session) &&
