@@ -22,6 +22,7 @@ static bool put_aside(struct engine *e, struct op *op, size_t alike)
     if (alike > 0)
         shift = ((uintptr_t)op->r.recvbuf - (uintptr_t)in->block) & (alike - 1);
     in->exchanges = alike > 0;
+    in->aside = true;
     in->target = op->r.recvbuf;
     op->r.recvbuf = in->block + shift;
     return true;
@@ -108,7 +109,7 @@ void input_overwrite(struct op *op, const uint8_t *to, size_t size)
 void input_end(struct engine *e, struct op *op)
 {
     struct op_input *in = &op->input;
-    if (in->target) op->r.recvbuf = in->target;
+    if (in->aside) op->r.recvbuf = in->target;
     pool_give(&e->links.pool, in->block);
     pool_give(&e->links.pool, in->saved);
     *in = (struct op_input){0};

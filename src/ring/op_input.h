@@ -27,7 +27,8 @@ enum {
 
 /* Part of an operation. */
 struct op_input {
-    uint8_t *target; /* the caller's buffer; NULL: r.recvbuf is */
+    bool aside;      /* r.recvbuf is scratch memory, in place of */
+    uint8_t *target; /* the caller's buffer; NULL: it has no place */
     uint8_t *block;  /* of the pool, for the result or for what is saved */
     uint8_t *saved;  /* bit set over the blocks; NULL: nothing is saved */
     bool exchanges;  /* the pages of the result become those of the target */

@@ -392,9 +392,10 @@ bool program_quick(struct sim *s, struct sim_proc *p)
     uint64_t before[FAST_SPOKES_MAX] = {0};
     enum fast_status state = poll_fast(p, before);
     if (dies_amid(s, p, before)) return true;
-    /* A real call has some milliseconds. Who stays here for a deadline is
-     * silent, and lost: not where no living member may be. */
-    bool over = s->options.spares && s->now - f->began > SIM_DEADLINE / 4;
+    /* A real call has some milliseconds. A member that stays here for a
+     * deadline is silent, and lost: not where no living member may be. */
+    bool over = s->now - f->began >
+                (s->options.spares ? SIM_DEADLINE / 4 : 2 * SIM_DEADLINE);
     if (state == FAST_WAITS && !over && sim_pick(s, patience) > 0) {
         f->polls++;
         return false;
