@@ -342,6 +342,7 @@ static void release(pcclComm_t *c)
     if (c->left.sync) state_list_free(c->left.sync);
     free(c->left.sync);
     c->left = (struct comm_left){.sync = NULL};
+    c->request.epoch = 0; /* another run may count to the same */
     shared_region_free(&c->io.region);
     comm_exchange_close(&c->exchange);
     progress_close(c);

@@ -433,6 +433,54 @@ static void message_outlives_its_run(void **state)
 
 /* ------------------------------------------------------------------ worlds */
 
+static void *sum_to_root_thread(void *side)
+{
+    struct side *s = side;
+    float in[4] = {1, 2, 3, 4}, out[4] = {-1, -1, -1, -1};
+    pcclCollective_t op = {.size = sizeof op,
+                           .kind = pcclKindAllReduce,
+                           .flow = pcclFlowToRoot,
+                           .sendbuf = in,
+                           .recvbuf = out,
+                           .count = 4,
+                           .datatype = pcclFloat,
+                           .op = pcclSum};
+    int rank;
+    s->bad = pcclGetView(s->comm, NULL, &rank, NULL, NULL, 0) != pcclSuccess;
+    s->bad += pcclCollective(&op, s->comm, NULL) != pcclSuccess;
+    s->bad += out[3] != (rank == 0 ? 8 : -1);
+    return NULL;
+}
+
+static void sum_to_root(const struct house *h)
+{
+    struct side s[2] = {{.comm = h->a}, {.comm = h->b}};
+    pthread_t other = spawn(sum_to_root_thread, &s[1]);
+    (void)sum_to_root_thread(&s[0]);
+    (void)join(other);
+    assert_int_equal(s[0].bad + s[1].bad, 0);
+}
+
+/* The epochs of the next run count to the same, with other ranks. */
+static void another_run(void **state)
+{
+    struct house *h = *state;
+    uint64_t epoch, again;
+    sum_to_root(h);
+    OK(pcclGetView(h->a, &epoch, NULL, NULL, NULL, 0));
+    OK(pcclInterruptMaster(h->master));
+    OK(pcclMasterAwaitTermination(h->master));
+    assert_int_equal(pcclUpdateTopology(h->a), pcclUpdateTopologyFailed);
+    assert_int_equal(pcclUpdateTopology(h->b), pcclUpdateTopologyFailed);
+    OK(pcclDestroyMaster(h->master));
+    assert_true(open_master(h, h->address));
+    OK(pcclConnect(h->b));
+    admit(h->b, h->a);
+    OK(pcclGetView(h->a, &again, NULL, NULL, NULL, 0));
+    assert_int_equal(again, epoch);
+    sum_to_root(h);
+}
+
 /* One process, two groups: they vote together and reduce separately. */
 static void two_groups(void **state)
 {
@@ -491,6 +539,7 @@ int main(int argc, char **argv)
         TWO(reduces_beside_questions),
         TWO(reduces_from_many_threads),
         TWO(message_outlives_its_run),
+        TWO(another_run),
         cmocka_unit_test(ipv6),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
