@@ -95,23 +95,30 @@ static bool notified_has(const struct notified *t, uint64_t id)
     return false;
 }
 
+/* Marks those that the program has been told of. */
+static bool any_gone(const struct notified *t, const uint64_t *ids,
+                     uint32_t count, bool *lost)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < count; i++) {
+        bool gone = !notified_has(t, ids[i]);
+        if (lost) lost[i] = gone;
+        any |= gone;
+    }
+    return any;
+}
+
 bool session_take_loss(struct session *s, const uint64_t *ids, uint32_t count,
                        bool *lost)
 {
     struct notified *t = &s->notified;
-    bool lives = session_scope_lives(s, ids, count);
-    for (;;) {
-        bool any = false;
-        for (uint32_t i = 0; i < count; i++) {
-            bool gone = !notified_has(t, ids[i]);
-            if (lost) lost[i] = gone;
-            any |= gone;
-        }
-        if (any || lives || t->loss_count == 0) return any;
-        uint32_t loss = t->loss_first;
-        notified_advance(t, loss, s->id);
-        session_loss_told(s, loss);
-    }
+    if (any_gone(t, ids, count, lost)) return true;
+    uint32_t loss = notified_loss_of(t, ids, count);
+    if (loss == 0) return false;
+    /* At once: the traits are those of all losses that the call tells of. */
+    notified_advance(t, loss, s->id);
+    session_loss_told(s, loss);
+    return any_gone(t, ids, count, lost);
 }
 
 struct op *session_convert(struct session *s)

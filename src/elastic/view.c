@@ -140,3 +140,16 @@ void notified_advance(struct notified *t, uint32_t loss, uint64_t self)
     if (t->loss_count > 0 && t->loss_first <= loss) t->traits = 0;
     while (t->loss_count > 0 && t->loss_first <= loss) tell_one(t, self);
 }
+
+uint32_t notified_loss_of(const struct notified *t, const uint64_t *ids,
+                          uint32_t count)
+{
+    for (uint32_t i = 0; i < t->loss_count; i++) {
+        const struct loss *l = &t->losses[i];
+        for (uint32_t k = 0; k < count; k++) {
+            if (listed(t->removed + l->first, l->count, ids[k]))
+                return t->loss_first + i;
+        }
+    }
+    return 0;
+}

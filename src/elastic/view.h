@@ -62,5 +62,9 @@ bool notified_push(struct notified *t, const struct view *now,
 
 /* Notifies the program of the losses up to and including number `loss`. */
 void notified_advance(struct notified *t, uint32_t loss, uint64_t self);
+/* The first loss, of those that it was not told of, with one of these members;
+ * 0: none has. */
+uint32_t notified_loss_of(const struct notified *t, const uint64_t *ids,
+                          uint32_t count);
 
 #endif
