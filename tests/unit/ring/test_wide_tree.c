@@ -197,6 +197,51 @@ static void test_the_input_comes_back(void **state)
     for (uint32_t i = 0; i < WORLD; i++) assert_true(held[i]);
 }
 
+/* Of a sum for a root the others have no buffer, also when the operation has
+ * started again and its memory has gone from hand to hand. */
+static void test_no_place_for_the_sum(void **state)
+{
+    enum { FEW = 3 };
+    for (uint32_t rounds = 0; rounds < 12; rounds++) {
+        for (uint32_t i = 0; i < WORLD; i++) {
+            assert_true(engine_force(engines[i], "direct"));
+            struct op_request r = {.tag = TAG,
+                                   .dtype = DTYPE_U64,
+                                   .redop = REDOP_SUM,
+                                   .sendbuf = in[i],
+                                   .recvbuf = i == CENTER ? out[i] : NULL};
+            r.plan.coll = COLL_ALLREDUCE;
+            r.plan.flow = FLOW_TO_ROOT;
+            r.plan.root = CENTER;
+            r.plan.count = FEW;
+            r.plan.element = 8;
+            for (uint64_t k = 0; k < FEW; k++) in[i][k] = (i + 1) * (k + 1);
+            engines[i]->reserved = RESULTS_MAX;
+            ops[i] = engine_launch(engines[i], &r, false);
+            assert_non_null(ops[i]);
+            assert_false(ops[i]->plan.algorithm->at_root);
+        }
+        for (uint32_t i = 0; i < WORLD; i++) deaf[i][(i + 1) % WORLD] = true;
+        settle_for(rounds);
+        for (uint32_t i = 0; i < WORLD; i++) engine_freeze(engines[i]);
+        memset(deaf, 0, sizeof deaf);
+        settle();
+        install_all(3);
+        for (uint32_t i = 0; i < WORLD; i++)
+            assert_true(engine_start(engines[i], ops[i]));
+        settle();
+        for (uint32_t i = 0; i < WORLD; i++) {
+            assert_int_equal(ops[i]->phase, PHASE_DONE);
+            assert_int_equal(ops[i]->result, pcclSuccess);
+            assert_ptr_equal(ops[i]->r.recvbuf, i == CENTER ? out[i] : NULL);
+        }
+        for (uint64_t k = 0; k < FEW; k++)
+            assert_int_equal(out[CENTER][k], 6 * (k + 1));
+        (void)teardown_star(state);
+        assert_int_equal(setup_star(state), 0);
+    }
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup_star, teardown_star)
@@ -208,6 +253,7 @@ int main(void)
         TEST(test_launches_are_announced),
         TEST(test_a_root_that_has_launched_is_asked),
         TEST(test_the_input_comes_back),
+        TEST(test_no_place_for_the_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
