@@ -223,7 +223,7 @@ void master_evict(struct master *m, uint32_t link, const char *reason,
                   enum wire_evict kind)
 {
     struct master_peer *p = &m->peers[link];
-    struct wire_msg evict = {.type = WIRE_EVICT, .abort.code = kind};
+    struct wire_msg evict = {.type = WIRE_EVICT, .abort.code = (int32_t)kind};
     size_t size = strnlen(reason, WIRE_TEXT_MAX);
     memcpy(evict.abort.text, reason, size);
     if (p->state == PEER_MEMBER || p->state == PEER_REGISTERED) {
