@@ -44,7 +44,7 @@ uint8_t *secure_more(struct secure *s, size_t size);
 /* `ssl` may read the first record, if it is there as a whole. */
 void secure_give_record(struct secure *s);
 
-/* What is sent from here on is sealed by the next key (K6). */
+/* Bytes sent from here on are sealed by the next key (K6). */
 void secure_rekey(struct secure *s);
 
 /* --- secure_text.c --- */
