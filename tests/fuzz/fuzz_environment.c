@@ -183,6 +183,9 @@ static void connect_run(void)
                address.inet.protocol == inetIPv6);
     assert(pcclParseAddress(NULL, 7, &address) == pcclInvalidArgument);
     assert(pcclGetVersion(&version) == pcclSuccess && version == PCCL_VERSION);
+    /* As pcclDestroyCommunicator() does. */
+    free(comm.masters);
+    comm.masters = NULL;
 }
 
 /* ------------------------------------------------------------- all variables
