@@ -71,8 +71,8 @@ master/server/master_http_token.c master/succession/master_keep.c master/server/
 master/server/master_looks.c master/server/master_proof.c master/watch/master_report.c
 master/server/master_room.c master/search/master_search.c master/server/master_server.c
 master/server/master_socket.c master/search/order.c master/server/own_clock.c master/search/partition.c
-master/watch/stall_watch.c master/search/topology.c master/search/topology_branch.c
-master/search/topology_climb.c master/search/topology_dp.c master/search/topology_local.c
+master/watch/stall_watch.c master/search/topology.c
+master/search/topology_climb.c master/search/topology_exact.c master/search/topology_local.c
 trace/trace_clock.c trace/trace_file.c trace/trace_main.c
 checkpoint/checkpoint_read.c checkpoint/checkpoint_write.c base/file_layer.c
 launch/job.c launch/job_host.c launch/job_rank.c launch/job_drain.c

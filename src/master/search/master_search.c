@@ -13,9 +13,6 @@ enum {
     /* Climbs of a search that a member awaits, and of a background search. */
     ROUNDS_AWAITED = 1,
     ROUNDS_BACKGROUND = 16,
-    /* Steps without improvement until a proof stops: about 0.2 s, and a few. */
-    PROOF_AWAITED = 500000,
-    PROOF_BACKGROUND = 8000000,
 };
 
 struct search_job {
@@ -81,7 +78,6 @@ static struct search_job *job_new(const struct master_search *q)
     struct topology_options options = {
         .seed = q->seed,
         .rounds = q->background ? ROUNDS_BACKGROUND : ROUNDS_AWAITED,
-        .proof_steps = q->background ? PROOF_BACKGROUND : PROOF_AWAITED,
         .initial = j->initial};
     j->reported = topology_ring_score(&in, j->initial);
     j->search = topology_search_init(j->memory, size, &in, &options);

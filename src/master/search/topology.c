@@ -100,8 +100,7 @@ static size_t layout(struct topology_search *s, char *base, uint32_t n)
     s->out_list = carve(base, &used, words * NEIGHBOURS_MAX);
     s->in_list = carve(base, &used, words * NEIGHBOURS_MAX);
     s->queue = carve(base, &used, words);
-    s->table = carve(base, &used, n <= TOPOLOGY_DP_MAX ? dp_size(n) : 0);
-    s->branch = carve(base, &used, sizeof(*s->branch));
+    s->table = carve(base, &used, n <= TOPOLOGY_EXACT_MAX ? exact_size(n) : 0);
     return used;
 }
 
@@ -130,10 +129,7 @@ topology_search_init(void *memory, size_t size,
     s->random = options->seed;
     s->rounds = options->rounds ? options->rounds : 1;
     s->effort = options->effort ? options->effort : 8;
-    s->no_table = options->no_table;
-    s->proof_steps = options->proof_steps;
     s->bound = UINT16_MAX;
-    s->neighbours = n - 1 < NEIGHBOURS_MAX ? n - 1 : NEIGHBOURS_MAX;
 
     for (uint32_t i = 0; i < n; i++) s->best[i] = (uint16_t)i;
     s->best_score = topology_ring_score(in, s->best);
@@ -230,8 +226,8 @@ static void widest_step(struct topology_search *s)
     }
     s->bound_known = true;
     s->impossible = s->bound == 0;
-    if (n <= TOPOLOGY_DP_MAX && !(s->no_table && n > 4))
-        dp_start(s);
+    if (n <= TOPOLOGY_EXACT_MAX)
+        exact_start(s);
     else
         climb_start(s);
 }
@@ -248,19 +244,15 @@ bool topology_search_step(struct topology_search *s, uint32_t max_steps)
         case PHASE_REACH_IN:
             widest_step(s);
             break;
-        case PHASE_DP_RATE:
-        case PHASE_DP_DELAY:
-            dp_step(s);
+        case PHASE_EXACT_RATE:
+        case PHASE_EXACT_DELAY:
+            exact_step(s);
             break;
         case PHASE_CONSTRUCT:
         case PHASE_CANDIDATES:
         case PHASE_DESCEND:
         case PHASE_KICK:
             climb_step(s);
-            break;
-        case PHASE_PROVE_RATE:
-        case PHASE_PROVE_DELAY:
-            branch_step(s);
             break;
         case PHASE_DONE:
             break;

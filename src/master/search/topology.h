@@ -16,8 +16,7 @@
 
 enum {
     TOPOLOGY_PEERS_MAX = PEERS_MAX,
-    TOPOLOGY_DP_MAX = 13,    /* up to here: dynamic programme, always optimal */
-    TOPOLOGY_PROOF_MAX = 18, /* up to here: branch and bound proves the ring */
+    TOPOLOGY_EXACT_MAX = 18, /* up to here the ring is proven, at once */
 };
 
 /* Throughput (bytes/s) and round-trip time (ns) as 16-bit codes: 5 bits of
@@ -60,21 +59,10 @@ struct topology_options {
     /* Perturbations without success per peer (and 192 more) per attempt; 0:
      * 8. */
     uint32_t effort;
-    /* Branch and bound stops after this many steps without a better ring; 0:
-     * never. Many nearly optimal rings take minutes to tell apart. While there
-     * is no ring it takes TOPOLOGY_NO_RING_FACTOR times as many: a ring is
-     * worth more than a better one, but that there is none may take hours to
-     * prove. */
-    uint64_t proof_steps;
     /* Ring to start from, a permutation of 0..n-1, or NULL. The result is never
      * worse. Read by topology_search_init only. */
     const uint16_t *initial;
-    /* Use branch and bound instead of the dynamic programme (from 5 peers on),
-     * to test each against the other. */
-    bool no_table;
 };
-
-enum { TOPOLOGY_NO_RING_FACTOR = 10 };
 
 enum topology_verdict {
     TOPOLOGY_FOUND,      /* a ring of edges that can be made */
@@ -91,8 +79,8 @@ struct topology_result {
     uint64_t steps; /* taken so far */
 };
 
-/* Bytes of memory a search over n peers needs: 0.4 MiB at 13, less than 0.5 MiB
- * at 4096. */
+/* Bytes of memory a search over n peers needs: 0.4 MiB at 13, 17 MiB at 18,
+ * less than 0.5 MiB at 4096. */
 size_t topology_search_size(uint32_t n);
 
 /* Starts a search inside memory (aligned for uint64_t, at least

@@ -3,8 +3,7 @@
  * Binary search over the distinct rates: at each threshold an iterated local
  * search tries to get rid of all edges below it, starting at the upper bound,
  * which is often reached. Then the delays are polished at the best threshold.
- * A round is one such climb; further rounds start from other peers. Worlds of
- * up to TOPOLOGY_PROOF_MAX peers are handed on to topology_branch.c. */
+ * A round is one such climb; further rounds start from other peers. */
 #include "topology_search.h"
 
 #include <string.h>
@@ -95,10 +94,7 @@ static void round_finish(struct topology_search *s)
         round_start(s);
         return;
     }
-    if (s->in.n <= TOPOLOGY_PROOF_MAX && !s->impossible)
-        branch_start(s);
-    else
-        s->phase = PHASE_DONE;
+    s->phase = PHASE_DONE;
 }
 
 static void attempt_finish(struct topology_search *s)

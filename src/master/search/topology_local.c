@@ -184,12 +184,12 @@ static void try_out(const struct topology_search *s, struct move *best,
     uint32_t n = s->in.n, i = s->place[peer];
     uint64_t old = leaving_cost(s, i);
     const uint16_t *out = &s->out_list[peer * NEIGHBOURS_MAX];
-    for (uint32_t c = 0; c < s->neighbours; c++) {
+    for (uint32_t c = 0; c < NEIGHBOURS_MAX; c++) {
         if (search_cost(s, peer, out[c]) >= old) return;
         uint32_t j = before(s, s->place[out[c]]), from = s->order[j];
         try_turn(s, best, i, s->place[out[c]]);
         const uint16_t *next = &s->out_list[from * NEIGHBOURS_MAX];
-        for (uint32_t d = 0; d < s->neighbours; d++)
+        for (uint32_t d = 0; d < NEIGHBOURS_MAX; d++)
             try_swap(s, best, i, j, before(s, s->place[next[d]]));
         for (uint32_t d = 1; d <= SHORT_STRETCH && d < n; d++)
             try_swap(s, best, i, j, after(s, j, d));
@@ -204,11 +204,11 @@ static void try_in(const struct topology_search *s, struct move *best,
     uint64_t old = leaving_cost(s, i);
     const uint16_t *in = &s->in_list[peer * NEIGHBOURS_MAX];
     const uint16_t *next = &s->out_list[prev * NEIGHBOURS_MAX];
-    for (uint32_t c = 0; c < s->neighbours; c++) {
+    for (uint32_t c = 0; c < NEIGHBOURS_MAX; c++) {
         if (search_cost(s, in[c], peer) >= old) return;
         uint32_t k = s->place[in[c]];
         try_turn(s, best, k, s->place[peer]);
-        for (uint32_t d = 0; d < s->neighbours; d++)
+        for (uint32_t d = 0; d < NEIGHBOURS_MAX; d++)
             try_swap(s, best, i, before(s, s->place[next[d]]), k);
         for (uint32_t d = 1; d <= SHORT_STRETCH && d < n; d++)
             try_swap(s, best, i, after(s, k, n - d), k);
@@ -249,9 +249,9 @@ void local_candidates(struct topology_search *s, uint32_t peer)
     for (uint32_t q = 0; q < s->in.n; q++) {
         if (q == peer) continue;
         list_add(&s->out_list[peer * NEIGHBOURS_MAX], out_costs, &out_count,
-                 s->neighbours, q, search_cost(s, peer, q));
+                 NEIGHBOURS_MAX, q, search_cost(s, peer, q));
         list_add(&s->in_list[peer * NEIGHBOURS_MAX], in_costs, &in_count,
-                 s->neighbours, q, search_cost(s, q, peer));
+                 NEIGHBOURS_MAX, q, search_cost(s, q, peer));
     }
 }
 

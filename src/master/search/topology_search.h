@@ -14,31 +14,16 @@ enum {
 #define EDGE_BAD ((uint64_t)1 << 48)
 
 enum search_phase {
-    PHASE_SCAN,      /* distinct rates, per-peer bound */
-    PHASE_REACH_OUT, /* widest paths from peer 0 */
-    PHASE_REACH_IN,  /* widest paths to peer 0 */
-    PHASE_DP_RATE,   /* n <= TOPOLOGY_DP_MAX */
-    PHASE_DP_DELAY,
-    PHASE_CONSTRUCT,  /* nearest neighbour */
+    PHASE_SCAN,       /* distinct rates, per-peer bound */
+    PHASE_REACH_OUT,  /* widest paths from peer 0 */
+    PHASE_REACH_IN,   /* widest paths to peer 0 */
+    PHASE_EXACT_RATE, /* n <= TOPOLOGY_EXACT_MAX */
+    PHASE_EXACT_DELAY,
+    PHASE_CONSTRUCT,  /* else: nearest neighbour */
     PHASE_CANDIDATES, /* neighbour lists for the threshold */
     PHASE_DESCEND,    /* local search until no peer improves */
     PHASE_KICK,       /* accept or undo, then perturb */
-    PHASE_PROVE_RATE, /* n <= TOPOLOGY_PROOF_MAX */
-    PHASE_PROVE_DELAY,
     PHASE_DONE,
-};
-
-/* A depth-first walk over paths that start at peer 0; see topology_branch.c. */
-struct branch {
-    bool open;       /* a walk is in progress */
-    uint32_t depth;  /* peers on the path */
-    uint32_t unused; /* bit per peer not on the path */
-    uint32_t out[TOPOLOGY_PROOF_MAX], in[TOPOLOGY_PROOF_MAX];
-    uint32_t untried[TOPOLOGY_PROOF_MAX]; /* next peers, by depth */
-    uint64_t spent[TOPOLOGY_PROOF_MAX];   /* delay of the path, by depth */
-    uint16_t path[TOPOLOGY_PROOF_MAX];
-    uint64_t cost[TOPOLOGY_PROOF_MAX][TOPOLOGY_PROOF_MAX];
-    int32_t low, high; /* levels: proven feasible, not proven infeasible */
 };
 
 struct topology_search {
@@ -49,8 +34,7 @@ struct topology_search {
     uint32_t cursor; /* of the phase: row, mask, peers placed */
 
     uint16_t bound;
-    bool bound_known, optimal, impossible, no_table;
-    uint64_t proof_steps, proof_spent; /* since the last better ring */
+    bool bound_known, optimal, impossible;
     uint32_t level_count;
     uint16_t *levels; /* distinct rates, ascending */
     uint64_t *level_bits;
@@ -65,7 +49,6 @@ struct topology_search {
     int32_t low, high, goal; /* levels; goal < 0: polishing delays */
     uint32_t round, rounds, effort;
     uint64_t kicks, kicks_max;
-    uint32_t neighbours;
     uint16_t *order, *place; /* place[order[i]] == i */
     uint64_t *ahead, *back;  /* cost of order[0..i] forwards, backwards */
     uint64_t cost;           /* of order, closed */
@@ -76,8 +59,7 @@ struct topology_search {
     uint16_t *queue;
     uint32_t queue_head, queue_count;
 
-    uint64_t *table; /* dynamic programme */
-    struct branch *branch;
+    uint64_t *table; /* n <= TOPOLOGY_EXACT_MAX; see topology_exact.c */
 };
 
 static inline uint64_t edge_delay(struct topology_edge edge)
@@ -108,10 +90,10 @@ void search_offer(struct topology_search *s, const uint16_t *order);
 int32_t search_level(const struct topology_search *s, uint16_t rate);
 uint32_t search_random(struct topology_search *s, uint32_t below);
 
-/* topology_dp.c */
-size_t dp_size(uint32_t n);
-void dp_start(struct topology_search *s);
-void dp_step(struct topology_search *s);
+/* topology_exact.c */
+size_t exact_size(uint32_t n);
+void exact_start(struct topology_search *s);
+void exact_step(struct topology_search *s);
 
 /* topology_local.c */
 void local_load(struct topology_search *s, const uint16_t *order);
@@ -123,9 +105,5 @@ void local_kick(struct topology_search *s);
 /* topology_climb.c */
 void climb_start(struct topology_search *s);
 void climb_step(struct topology_search *s);
-
-/* topology_branch.c */
-void branch_start(struct topology_search *s);
-void branch_step(struct topology_search *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* topology_dp.c - exact ring of a small world by dynamic programming.
+/* topology_exact.c - the best ring of a small world, by dynamic programming.
  *
  * Held and Karp (1962): the best path from peer 0 through a set of peers to
  * the last of them. The pair (rate, delay) has no optimal substructure - a
@@ -7,7 +7,7 @@
  * edges of at least that rate. Peer p of the world is bit p-1 of a set. */
 #include "topology_search.h"
 
-size_t dp_size(uint32_t n)
+size_t exact_size(uint32_t n)
 {
     return ((size_t)1 << (n - 1)) * (n - 1) * sizeof(uint64_t);
 }
@@ -18,9 +18,9 @@ static uint64_t *cell(const struct topology_search *s, uint32_t set,
     return &s->table[(size_t)set * (s->in.n - 1) + last - 1];
 }
 
-void dp_start(struct topology_search *s)
+void exact_start(struct topology_search *s)
 {
-    s->phase = PHASE_DP_RATE;
+    s->phase = PHASE_EXACT_RATE;
     s->cursor = 1;
 }
 
@@ -78,7 +78,7 @@ static void rate_finish(struct topology_search *s, uint32_t all)
     /* Without a ring, 1 makes the missing edges the bad ones and minimizes
      * their number. */
     s->threshold = best ? best : 1;
-    s->phase = PHASE_DP_DELAY;
+    s->phase = PHASE_EXACT_DELAY;
     s->cursor = 1;
 }
 
@@ -97,18 +97,18 @@ static void delay_finish(struct topology_search *s, uint32_t all)
 }
 
 /* Handles one set of peers. Sets ascend, so every subset precedes it. */
-void dp_step(struct topology_search *s)
+void exact_step(struct topology_search *s)
 {
     uint32_t set = s->cursor++, all = (1u << (s->in.n - 1)) - 1;
     for (uint32_t left = set; left; left &= left - 1) {
         uint32_t last = (uint32_t)__builtin_ctz(left) + 1;
         uint32_t before = set & ~(1u << (last - 1));
-        *cell(s, set, last) = s->phase == PHASE_DP_RATE
+        *cell(s, set, last) = s->phase == PHASE_EXACT_RATE
                                   ? best_rate(s, before, last)
                                   : least_cost(s, before, last);
     }
     if (set != all) return;
-    if (s->phase == PHASE_DP_RATE)
+    if (s->phase == PHASE_EXACT_RATE)
         rate_finish(s, all);
     else
         delay_finish(s, all);
