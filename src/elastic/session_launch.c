@@ -42,15 +42,16 @@ static bool launch_is_over(const struct session *s, const struct op_request *r,
     end->has_verdict = session_meets_verdict(s, r, &end->result);
     if (end->has_verdict) return true;
     end->result = pcclRankConnectionLost;
-    if (r->members && !session_scope_lives(s, r->members, r->member_count))
+    if (r->call.members &&
+        !session_scope_lives(s, r->call.members, r->call.member_count))
         return true;
-    if (!r->members && s->notified.loss_count > 0) {
+    if (!r->call.members && s->notified.loss_count > 0) {
         end->loss = s->notified.loss_first;
         return true;
     }
     /* Rule M14b: by the view that the program knows, as its history says. */
     end->result = pcclTooFewPeers;
-    if (!r->members && !s->goes_on && s->notified.world < s->minimum)
+    if (!r->call.members && !s->goes_on && s->notified.world < s->minimum)
         return true;
     end->result = pcclRankConnectionFailed;
     return !s->view->ring && s->view->size > 1;
@@ -63,8 +64,8 @@ int session_launch(struct session *s, const struct op_request *r,
     if (s->state != SESSION_MEMBER) return pcclInvalidUsage;
     if (session_votes_topology(s) || s->sync != SYNC_IDLE)
         return pcclInvalidUsage;
-    if (engine_find(s->engine, r->tag)) return pcclInvalidArgument;
-    if (!r->members && view_epoch != 0 && view_epoch != s->notified.epoch)
+    if (engine_find(s->engine, r->call.tag)) return pcclInvalidArgument;
+    if (!r->call.members && view_epoch != 0 && view_epoch != s->notified.epoch)
         return pcclRankConnectionLost;
     struct launch_end end;
     if (launch_is_over(s, r, &end))

@@ -46,8 +46,9 @@ static uint32_t find_pending_abort(const struct session *s, uint64_t scope,
 static uint32_t find_for(const struct session *s, const struct op_request *r)
 {
     if (s->pending_abort_count == 0) return 0;
-    return find_pending_abort(s, scope_number(r->members, r->member_count),
-                              r->tag, false);
+    return find_pending_abort(
+        s, scope_number(r->call.members, r->call.member_count), r->call.tag,
+        false);
 }
 
 static void drop_pending_abort(struct session *s, uint32_t i)
@@ -63,7 +64,7 @@ bool session_meets_verdict(const struct session *s, const struct op_request *r,
 {
     uint32_t i = find_for(s, r);
     if (i == s->pending_abort_count) return false;
-    bool lost = !r->members && s->notified.loss_count > 0;
+    bool lost = !r->call.members && s->notified.loss_count > 0;
     if (lost && s->notified.loss_first < s->pending_aborts[i].loss)
         return false;
     *result = session_forced((enum op_verdict)s->pending_aborts[i].verdict);

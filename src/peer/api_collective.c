@@ -94,22 +94,23 @@ static void fill_request(struct op_request *r, const struct engine *e,
 {
     enum plan_coll coll = (enum plan_coll)op->kind;
     *r = (struct op_request){
-        .tag = op->tag,
-        .sendbuf = op->sendbuf,
-        .recvbuf = collective_has_result(op, rank) ? op->recvbuf : NULL,
-        .digest = digest_of(op, q, engine_forced(e, coll)),
-        .members = op->members,
-        .member_count = (uint32_t)op->member_count,
-        .user_digest = op->user_digest};
+        .call = {.tag = op->tag,
+                 .sendbuf = op->sendbuf,
+                 .recvbuf =
+                     collective_has_result(op, rank) ? op->recvbuf : NULL,
+                 .digest = digest_of(op, q, engine_forced(e, coll)),
+                 .members = op->members,
+                 .member_count = (uint32_t)op->member_count,
+                 .user_digest = op->user_digest}};
     if (op->size >= SIZE_WITHOUT_FLOW) {
-        r->named = op->arguments;
+        r->call.named = op->arguments;
         size_t n = op->argument_count;
-        r->named_count = n < ARGUMENTS_MOST ? (uint32_t)n : ARGUMENTS_MOST;
+        r->call.named_count = n < ARGUMENTS_MOST ? (uint32_t)n : ARGUMENTS_MOST;
     }
     if (plan_coll_reduces(coll)) {
-        r->dtype = (enum dtype)op->datatype;
-        r->redop = (enum redop)op->op;
-        r->plan.element = (uint32_t)dtype_size(r->dtype);
+        r->call.dtype = (enum dtype)op->datatype;
+        r->call.redop = (enum redop)op->op;
+        r->plan.element = (uint32_t)dtype_size(r->call.dtype);
     }
     r->plan.coll = coll;
     r->plan.count =
@@ -191,8 +192,8 @@ static pcclResult_t prepare_blocking(pcclComm_t *c, const pcclCollective_t *op,
 {
     struct comm_request *last = &c->request;
     if (is_again(c, op, q)) {
-        last->made.sendbuf = op->sendbuf;
-        if (last->made.recvbuf) last->made.recvbuf = op->recvbuf;
+        last->made.call.sendbuf = op->sendbuf;
+        if (last->made.call.recvbuf) last->made.call.recvbuf = op->recvbuf;
         return api_take_up(c);
     }
     last->epoch = 0;
@@ -216,8 +217,8 @@ static pcclResult_t start(pcclComm_t *c, const struct op_request *r,
         (pcclResult_t)session_launch(c->session, r, view_epoch, out);
     if (rc == pcclInvalidArgument)
         comm_set_error(c, "tag %llu is in flight already",
-                       (unsigned long long)r->tag);
-    bool scoped = r->members != NULL;
+                       (unsigned long long)r->call.tag);
+    bool scoped = r->call.members != NULL;
     if (rc == pcclInternalError && engine_is_full(c->session->engine, scoped))
         comm_set_error(c,
                        "%d operations are in flight%s, and have to be awaited "

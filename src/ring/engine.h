@@ -89,7 +89,7 @@ struct op {
     struct op *tag_next; /* next operation with this hash value */
     struct op *unsent_prev, *unsent_next; /* see struct op_queue */
     uint32_t unsent; /* transfers that no connection has begun */
-    struct op_request r;
+    struct op_call r;
     /* Name the operation together with the tag (F3); epoch 0: never started. */
     uint64_t scope_number;
     uint32_t epoch, seq;

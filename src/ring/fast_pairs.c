@@ -42,8 +42,10 @@ static bool size_endpoint(const struct engine *e, const struct fast_path *q,
     ep->frames = 1;
     ep->sends = (uint32_t)sends;
     ep->recvs = (uint32_t)recvs;
-    ep->tx_digest = all ? op_pair_digest(r->digest, sends, recvs) : r->digest;
-    ep->rx_digest = all ? op_pair_digest(r->digest, recvs, sends) : r->digest;
+    ep->tx_digest =
+        all ? op_pair_digest(r->call.digest, sends, recvs) : r->call.digest;
+    ep->rx_digest =
+        all ? op_pair_digest(r->call.digest, recvs, sends) : r->call.digest;
     if (!fast_find_early(e, r, ep)) return false;
     return channel_room(ep->conn->channel, &to) >= 2 * FRAME_SIZE + sends;
 }
@@ -66,7 +68,7 @@ static const uint8_t *block_to(const struct engine *e,
                                const struct fast_path *q, uint32_t rank)
 {
     const struct op_request *r = q->r;
-    const uint8_t *from = r->sendbuf;
+    const uint8_t *from = r->call.sendbuf;
     if (r->plan.coll == COLL_ALLTOALLV) return from + r->plan.send_displs[rank];
     return from + rank * (size_t)chunk_of(e, q);
 }
@@ -88,7 +90,7 @@ void fast_pairs_send(struct engine *e, struct fast_path *q)
 {
     q->holds = false;
     q->frame = (struct frame){
-        .epoch = e->links.epoch, .tag = q->r->tag, .seq = q->tag->next++};
+        .epoch = e->links.epoch, .tag = q->r->call.tag, .seq = q->tag->next++};
     struct frame f = q->frame;
     f.type = FRAME_DATA;
     f.flags = FLAG_CONFIRM;
@@ -119,16 +121,17 @@ static void fold(const struct engine *e, const struct fast_path *q)
     for (uint32_t turn = 1; turn < world; turn++) {
         uint32_t rank = (e->rank + turn) % world;
         const uint8_t *part = q->eps[rank - (rank > e->rank)].body;
-        reduce_apply(r->dtype, r->redop, q->own, part, sum, count);
+        reduce_apply(r->call.dtype, r->call.redop, q->own, part, sum, count);
         sum = q->own;
     }
-    if (r->redop == REDOP_AVG) reduce_divide(r->dtype, q->own, count, world);
+    if (r->call.redop == REDOP_AVG)
+        reduce_divide(r->call.dtype, q->own, count, world);
 }
 
 static void take_blocks(const struct engine *e, const struct fast_path *q)
 {
     const struct plan_request *p = &q->r->plan;
-    uint8_t *to = q->r->recvbuf;
+    uint8_t *to = q->r->call.recvbuf;
     size_t own = p->send_bytes[e->rank];
     const uint8_t *from = block_to(e, q, e->rank);
     if (own > 0 && to + p->recv_displs[e->rank] != from)
@@ -218,7 +221,7 @@ enum fast_status fast_pairs_poll(struct engine *e, struct fast_path *q)
         return FAST_WAITS;
     }
     read_all(e, q);
-    if (is_sum(q)) memcpy(q->r->recvbuf, q->own, chunk_of(e, q));
+    if (is_sum(q)) memcpy(q->r->call.recvbuf, q->own, chunk_of(e, q));
     q->r = NULL;
     return FAST_DONE;
 }
@@ -228,7 +231,7 @@ enum fast_status fast_pairs_poll(struct engine *e, struct fast_path *q)
 void fast_pairs_hold(struct engine *e, const struct fast_path *q, struct op *op)
 {
     if (!q->holds) return;
-    if (op->r.plan.coll == COLL_REDUCE_SCATTER && q->size > 0)
+    if (op->plan.r.coll == COLL_REDUCE_SCATTER && q->size > 0)
         memcpy(op->r.recvbuf, q->own, chunk_of(e, q));
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];

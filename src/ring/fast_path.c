@@ -38,10 +38,9 @@ static const struct algorithm *table_entry(const struct engine *e,
                                            enum plan_coll coll,
                                            enum plan_flow flow, uint64_t size)
 {
-    struct op_request r = {
-        .plan = {.coll = coll, .flow = flow, .count = size, .element = 1}};
-    struct plan_request p;
-    op_plan_request(e, &r, &p);
+    struct plan_request p = {
+        .coll = coll, .flow = flow, .count = size, .element = 1};
+    op_plan_request(e, NULL, &p);
     return algorithm_choose(&p);
 }
 
@@ -146,9 +145,9 @@ bool fast_find_early(const struct engine *e, const struct op_request *r,
     const struct frame *f = &k->frame;
     return ep->link->unexpected_count == 1 && k->complete &&
            f->type == FRAME_DATA && !frame_is_single_copy(f) &&
-           f->epoch == e->links.epoch && f->scope == 0 && f->tag == r->tag &&
-           f->seq == e->fast.tag->next && f->index == 0 &&
-           f->size == ep->recvs && f->digest == ep->rx_digest;
+           f->epoch == e->links.epoch && f->scope == 0 &&
+           f->tag == r->call.tag && f->seq == e->fast.tag->next &&
+           f->index == 0 && f->size == ep->recvs && f->digest == ep->rx_digest;
 }
 
 void fast_drop_early(struct engine *e, struct fast_endpoint *ep)
@@ -194,7 +193,7 @@ static bool divide_up(const struct engine *e, struct fast_path *q,
         q->eps[i].recvs = !root || r->plan.root == rank ? q->size : 0;
         q->eps[i].sends = q->sends;
         q->eps[i].frames = 1;
-        q->eps[i].rx_digest = r->digest;
+        q->eps[i].rx_digest = r->call.digest;
         /* One that has to be confirmed is not for the fast path. */
         if (!fast_find_early(e, r, &q->eps[i]) ||
             (q->eps[i].early && q->eps[i].early->frame.flags != 0))
@@ -235,15 +234,15 @@ static bool fits(struct engine *e, struct fast_path *q,
         if (channel_room(q->eps[i].conn->channel, &to) < FRAME_SIZE + q->sends)
             return false;
     }
-    return r->plan.coll != COLL_ALLREDUCE || r->sendbuf != r->recvbuf ||
-           own_fits(e, q, q->size);
+    return r->plan.coll != COLL_ALLREDUCE ||
+           r->call.sendbuf != r->call.recvbuf || own_fits(e, q, q->size);
 }
 
 bool fast_may_begin(struct engine *e, const struct op_request *r)
 {
     if (!e->fast.known) find_endpoints(e);
     bool ready = e->ring && !e->links.frozen && !e->grid;
-    if (!ready || e->op_end > 0 || r->members) return false;
+    if (!ready || e->op_end > 0 || r->call.members) return false;
     return !PCCL_BUGGIFY(fast_refused);
 }
 
@@ -252,7 +251,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
     struct fast_path *q = &e->fast;
     enum plan_coll coll = r->plan.coll;
     if (!fast_may_begin(e, r)) return false;
-    if (r->quant.algorithm != QUANT_NONE) return false;
+    if (r->call.quant.algorithm != QUANT_NONE) return false;
     bool even = r->plan.flow == FLOW_EVEN;
     if (even && r->plan.count < q->even_first) return false;
     uint64_t size = r->plan.count;
@@ -267,9 +266,9 @@ static bool may_start(struct engine *e, const struct op_request *r)
     if (!partners->able) return false;
     q->size = q->result = (uint32_t)size;
     if (coll == COLL_ALLGATHER) q->result *= e->links.world;
-    q->tag = op_tag_entry(e, 0, r->tag);
+    q->tag = op_tag_entry(e, 0, r->call.tag);
     if (!q->tag) return false;
-    q->cached = q->pairs ? NULL : find_cached(e, q, r->tag, q->result);
+    q->cached = q->pairs ? NULL : find_cached(e, q, r->call.tag, q->result);
     if (!q->pairs && !q->cached) return false;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct fast_endpoint *ep = &q->eps[i];
@@ -287,8 +286,8 @@ static void make_head(struct engine *e, struct fast_path *q)
     struct frame *f = &q->frame;
     uint32_t seq = q->tag->next++;
     if (f->type == FRAME_DATA && f->epoch == e->links.epoch &&
-        f->tag == q->r->tag && f->size == q->size &&
-        f->digest == q->r->digest) {
+        f->tag == q->r->call.tag && f->size == q->size &&
+        f->digest == q->r->call.digest) {
         for (int i = 0; i < 4; i++) {
             uint8_t byte = (uint8_t)(seq >> (24 - 8 * i));
             q->head[SEQ_AT + i] = q->empty[SEQ_AT + i] = byte;
@@ -298,10 +297,10 @@ static void make_head(struct engine *e, struct fast_path *q)
     }
     *f = (struct frame){.type = FRAME_DATA,
                         .epoch = e->links.epoch,
-                        .tag = q->r->tag,
+                        .tag = q->r->call.tag,
                         .seq = seq,
                         .size = q->size,
-                        .digest = q->r->digest};
+                        .digest = q->r->call.digest};
     frame_encode(f, q->head);
     struct frame empty = *f;
     empty.size = 0;
@@ -313,9 +312,10 @@ static const uint8_t *own_vector(const struct engine *e,
                                  const struct fast_path *q)
 {
     const struct op_request *r = q->r;
-    if (r->plan.coll == COLL_BROADCAST) return r->recvbuf;
-    if (r->plan.coll == COLL_ALLREDUCE || r->sendbuf) return r->sendbuf;
-    return (const uint8_t *)r->recvbuf + (size_t)e->rank * q->size;
+    if (r->plan.coll == COLL_BROADCAST) return r->call.recvbuf;
+    if (r->plan.coll == COLL_ALLREDUCE || r->call.sendbuf)
+        return r->call.sendbuf;
+    return (const uint8_t *)r->call.recvbuf + (size_t)e->rank * q->size;
 }
 
 static void write_frame(const struct fast_path *q, const uint8_t *body,
@@ -388,25 +388,25 @@ bool fast_start(struct engine *e, const struct op_request *r)
 static void fold(struct engine *e, struct fast_path *q)
 {
     const struct op_request *r = q->r;
-    const uint8_t *own = r->sendbuf;
-    if (r->sendbuf == r->recvbuf) {
-        memcpy(q->own, r->sendbuf, q->size);
+    const uint8_t *own = r->call.sendbuf;
+    if (r->call.sendbuf == r->call.recvbuf) {
+        memcpy(q->own, r->call.sendbuf, q->size);
         own = q->own;
     }
-    fast_sum(e, q, r->recvbuf, own, 0, q->size);
+    fast_sum(e, q, r->call.recvbuf, own, 0, q->size);
 }
 
 static void take_root(const struct fast_path *q)
 {
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct fast_endpoint *ep = &q->eps[i];
-        if (ep->recvs > 0) memcpy(q->r->recvbuf, ep->body, q->size);
+        if (ep->recvs > 0) memcpy(q->r->call.recvbuf, ep->body, q->size);
     }
 }
 
 static void take_blocks(const struct engine *e, const struct fast_path *q)
 {
-    uint8_t *to = q->r->recvbuf;
+    uint8_t *to = q->r->call.recvbuf;
     const uint8_t *own = own_vector(e, q);
     uint32_t ep = 0;
     for (uint32_t i = 0; i < e->links.world; i++, to += q->size) {
@@ -417,7 +417,7 @@ static void take_blocks(const struct engine *e, const struct fast_path *q)
 
 static void keep(struct fast_path *q)
 {
-    if (q->size > 0) memcpy(q->cached->bytes, q->r->recvbuf, q->result);
+    if (q->size > 0) memcpy(q->cached->bytes, q->r->call.recvbuf, q->result);
     q->cached->seq = q->frame.seq;
     q->cached->size = q->result;
     q->cached->old = false;
@@ -445,9 +445,9 @@ static bool take_all(struct engine *e, struct fast_path *q)
     else
         fold(e, q);
     if (fast_posts_hold(q)) return true;
-    bool in_place = q->r->sendbuf == q->r->recvbuf;
+    bool in_place = q->r->call.sendbuf == q->r->call.recvbuf;
     if (q->r->plan.coll == COLL_ALLREDUCE && in_place)
-        memcpy(q->r->recvbuf, q->own, q->size);
+        memcpy(q->r->call.recvbuf, q->own, q->size);
     return false;
 }
 

@@ -47,10 +47,9 @@ static uint32_t witness(const struct engine *e)
 static bool table_has(const struct engine *e, enum plan_coll coll,
                       enum plan_flow flow, const struct algorithm *a)
 {
-    struct op_request r = {
-        .plan = {.coll = coll, .flow = flow, .count = EAGER_MAX, .element = 1}};
-    struct plan_request p;
-    op_plan_request(e, &r, &p);
+    struct plan_request p = {
+        .coll = coll, .flow = flow, .count = EAGER_MAX, .element = 1};
+    op_plan_request(e, NULL, &p);
     return algorithm_choose(&p) == a;
 }
 
@@ -107,10 +106,10 @@ static bool size_endpoint(const struct engine *e, const struct op_request *r,
     ep->body = NULL;
     ep->sends = (uint32_t)sends;
     ep->recvs = (uint32_t)recvs;
-    ep->tx_digest = ep->rx_digest = r->digest;
+    ep->tx_digest = ep->rx_digest = r->call.digest;
     if (!reduces(r)) {
-        ep->tx_digest = op_pair_digest(r->digest, sends, recvs);
-        ep->rx_digest = op_pair_digest(r->digest, recvs, sends);
+        ep->tx_digest = op_pair_digest(r->call.digest, sends, recvs);
+        ep->rx_digest = op_pair_digest(r->call.digest, recvs, sends);
     }
     return channel_room(ep->conn->channel, &to) >= FRAMES * FRAME_SIZE + sends;
 }
@@ -159,7 +158,7 @@ static struct frame done_frame(const struct fast_path *q)
 static void send_blocks(struct engine *e, struct fast_path *q)
 {
     const struct plan_request *p = &q->r->plan;
-    const uint8_t *from = q->r->sendbuf;
+    const uint8_t *from = q->r->call.sendbuf;
     for (uint32_t i = 0; i < q->star.count; i++) {
         uint32_t size = q->star.eps[i].sends;
         const uint8_t *block = from;
@@ -174,8 +173,8 @@ bool fast_star_start(struct engine *e, const struct op_request *r)
     const struct plan_request *p = &r->plan;
     bool gather = p->flow == FLOW_TO_ROOT;
     if (!fast_may_begin(e, r)) return false;
-    q->tag = op_tag_entry(e, 0, r->tag);
-    q->cached = q->tag && gather ? op_cached_result(e, 0, r->tag) : NULL;
+    q->tag = op_tag_entry(e, 0, r->call.tag);
+    q->cached = q->tag && gather ? op_cached_result(e, 0, r->call.tag) : NULL;
     if (!q->tag || (gather && !q->cached)) return false;
     if (!reduces(r) && p->send_bytes[e->rank] != p->recv_bytes[e->rank])
         return false; /* D2f */
@@ -189,7 +188,7 @@ bool fast_star_start(struct engine *e, const struct op_request *r)
     q->holds = false;
     q->left = q->star.count;
     q->frame = (struct frame){
-        .epoch = e->links.epoch, .tag = r->tag, .seq = q->tag->next++};
+        .epoch = e->links.epoch, .tag = r->call.tag, .seq = q->tag->next++};
     q->has_sent = is_root(e, q) != gather;
     if (q->has_sent) send_blocks(e, q);
     for (uint32_t i = 0; i < q->star.count && is_root(e, q) && gather; i++) {
@@ -258,24 +257,24 @@ static void take_sum(const struct engine *e, const struct fast_path *q)
 {
     const struct op_request *r = q->r;
     size_t count = (size_t)r->plan.count;
-    const uint8_t *sum = r->sendbuf;
+    const uint8_t *sum = r->call.sendbuf;
     if (!is_root(e, q) || count == 0) return;
     for (uint32_t i = 0; i < q->star.count; i++) {
         uint32_t from = (e->rank + i) % q->star.count;
-        reduce_apply(r->dtype, r->redop, r->recvbuf, q->star.eps[from].body,
-                     sum, count);
-        sum = r->recvbuf;
+        reduce_apply(r->call.dtype, r->call.redop, r->call.recvbuf,
+                     q->star.eps[from].body, sum, count);
+        sum = r->call.recvbuf;
     }
-    if (r->redop == REDOP_AVG)
-        reduce_divide(r->dtype, r->recvbuf, count, e->links.world);
+    if (r->call.redop == REDOP_AVG)
+        reduce_divide(r->call.dtype, r->call.recvbuf, count, e->links.world);
 }
 
 static void take_blocks(const struct engine *e, const struct fast_path *q)
 {
     const struct plan_request *p = &q->r->plan;
-    uint8_t *to = q->r->recvbuf;
+    uint8_t *to = q->r->call.recvbuf;
     size_t own = p->send_bytes[e->rank];
-    const uint8_t *from = q->r->sendbuf;
+    const uint8_t *from = q->r->call.sendbuf;
     if (own > 0 &&
         to + p->recv_displs[e->rank] != from + p->send_displs[e->rank])
         memmove(to + p->recv_displs[e->rank], from + p->send_displs[e->rank],
@@ -345,7 +344,7 @@ enum fast_status fast_star_poll(struct engine *e)
 void fast_star_hold(struct engine *e, struct op *op)
 {
     const struct fast_path *q = &e->fast;
-    bool gather = op->r.plan.flow == FLOW_TO_ROOT;
+    bool gather = op->plan.r.flow == FLOW_TO_ROOT;
     if (gather) op->confirm = false; /* as its DATA had it */
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];

@@ -20,11 +20,11 @@ void fast_sum(const struct engine *e, const struct fast_path *q, uint8_t *to,
     const uint8_t *sum = e->rank == 0 ? own + at : q->eps[ep++].body + at;
     for (uint32_t i = 1; i < e->links.world; i++) {
         const uint8_t *x = (i == e->rank ? own : q->eps[ep++].body) + at;
-        reduce_apply(r->dtype, r->redop, to, sum, x, count);
+        reduce_apply(r->call.dtype, r->call.redop, to, sum, x, count);
         sum = to;
     }
-    if (r->redop == REDOP_AVG)
-        reduce_divide(r->dtype, to, count, e->links.world);
+    if (r->call.redop == REDOP_AVG)
+        reduce_divide(r->call.dtype, to, count, e->links.world);
 }
 
 /* Where the part of a rank begins, in bytes. */
@@ -84,13 +84,13 @@ static bool post_sum(struct engine *e, struct fast_path *q)
 
 void fast_sums_undo(const struct fast_path *q)
 {
-    if (q->r->sendbuf == q->r->recvbuf)
-        memcpy(q->r->recvbuf, q->own_body, q->size);
+    if (q->r->call.sendbuf == q->r->call.recvbuf)
+        memcpy(q->r->call.recvbuf, q->own_body, q->size);
 }
 
 static bool take_sums(struct engine *e, struct fast_path *q)
 {
-    uint8_t *to = q->r->recvbuf;
+    uint8_t *to = q->r->call.recvbuf;
     memcpy(to + part_at(e, q, e->rank), q->own_sum, part_size(e, q, e->rank));
     for (uint32_t i = 0; i < q->ep_count; i++) {
         uint32_t rank = rank_of(e, i);
@@ -120,7 +120,7 @@ static void add_one(const struct engine *e, struct fast_path *q, bool late)
         struct fast_endpoint *ep = &q->eps[i];
         size_t at = part_at(e, q, rank);
         if (ep->sum || ep->added || (shares(ep) && !late)) continue;
-        fast_sum(e, q, (uint8_t *)q->r->recvbuf + at, q->own_body, at,
+        fast_sum(e, q, (uint8_t *)q->r->call.recvbuf + at, q->own_body, at,
                  part_size(e, q, rank));
         ep->added = true;
         q->left--;

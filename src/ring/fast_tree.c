@@ -11,9 +11,8 @@
 
 bool fast_tree_shape(const struct engine *e, struct plan *p)
 {
-    struct op_request r = {.plan = {.coll = COLL_BARRIER, .element = 1}};
-    memset(p, 0, sizeof *p);
-    op_plan_request(e, &r, &p->r);
+    *p = (struct plan){.r = {.coll = COLL_BARRIER, .element = 1}};
+    op_plan_request(e, NULL, &p->r);
     p->algorithm = &small_tree;
     if (small_tree.unfit(&p->r)) return false;
     small_tree.shape(p);
@@ -110,14 +109,15 @@ static void send_to(struct fast_path *q, uint32_t i, const uint8_t *value)
 static void fold(struct fast_path *q, uint8_t *to)
 {
     const struct op_request *r = q->r;
-    const uint8_t *sum = r->sendbuf;
+    const uint8_t *sum = r->call.sendbuf;
     size_t count = (size_t)r->plan.count;
     for (uint32_t i = 0; i < q->plan.tree.children; i++) {
-        reduce_apply(r->dtype, r->redop, to, sum, q->eps[i].body, count);
+        reduce_apply(r->call.dtype, r->call.redop, to, sum, q->eps[i].body,
+                     count);
         sum = to;
     }
-    if (is_root(q) && r->redop == REDOP_AVG)
-        reduce_divide(r->dtype, to, count, q->plan.r.world);
+    if (is_root(q) && r->call.redop == REDOP_AVG)
+        reduce_divide(r->call.dtype, to, count, q->plan.r.world);
 }
 
 /* The blocks of this part of the tree, in the order of positions. */
@@ -136,7 +136,7 @@ static void collect(struct fast_path *q, const uint8_t *own)
 static const uint8_t *data(const struct fast_path *q)
 {
     const struct plan_request *p = &q->plan.r;
-    if (p->rank == p->root) return q->r->recvbuf;
+    if (p->rank == p->root) return q->r->call.recvbuf;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         if (q->eps[i].recvs > 0) return q->eps[i].body;
     }
@@ -189,7 +189,7 @@ static int look(struct fast_path *q, uint32_t i)
 static void take_blocks(struct fast_path *q)
 {
     const struct plan *p = &q->plan;
-    uint8_t *to = q->r->recvbuf;
+    uint8_t *to = q->r->call.recvbuf;
     size_t size = q->size, position = p->tree.position;
     if (!is_root(q)) {
         const uint8_t *from = parent_of(q)->body;
@@ -205,7 +205,7 @@ static void take_blocks(struct fast_path *q)
 /* Everything is here. */
 static void take_result(struct fast_path *q, const uint8_t *value)
 {
-    uint8_t *to = q->r->recvbuf;
+    uint8_t *to = q->r->call.recvbuf;
     if (q->size == 0) return;
     if (q->plan.r.coll == COLL_ALLGATHER) {
         take_blocks(q);
@@ -221,7 +221,7 @@ static void take_result(struct fast_path *q, const uint8_t *value)
 static void finish(struct fast_path *q, const uint8_t *value)
 {
     take_result(q, value);
-    value = q->plan.r.coll == COLL_ALLGATHER ? q->own : q->r->recvbuf;
+    value = q->plan.r.coll == COLL_ALLGATHER ? q->own : q->r->call.recvbuf;
     for (uint32_t i = 0; i < q->plan.tree.children; i++) send_to(q, i, value);
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct fast_endpoint *ep = &q->eps[i];

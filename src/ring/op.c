@@ -131,23 +131,25 @@ void engine_release(struct engine *e, struct op *op)
 static bool copy_request(struct engine *e, struct op *op,
                          const struct op_request *r)
 {
-    op->r = *r;
-    op->whole = r->members == NULL;
+    const struct op_call *call = &r->call;
+    op->r = *call;
+    op->plan.r = r->plan;
+    op->whole = call->members == NULL;
     if (!op->whole && e->scoped++ == SCOPED_MAX) return false;
-    op->scope_number = scope_number(r->members, r->member_count);
+    op->scope_number = scope_number(call->members, call->member_count);
     if (!op->whole) {
-        size_t size = r->member_count * sizeof *op->scope;
+        size_t size = call->member_count * sizeof *op->scope;
         op->scope = pool_take(&e->links.pool, size);
         if (!op->scope) return false;
-        memcpy(op->scope, r->members, size);
+        memcpy(op->scope, call->members, size);
         op->r.members = op->scope;
     }
-    if (r->plan.coll != COLL_ALLTOALLV) return true;
-    uint32_t world = op->whole ? e->links.world : r->member_count;
+    if (op->plan.r.coll != COLL_ALLTOALLV) return true;
+    uint32_t world = op->whole ? e->links.world : call->member_count;
     size_t one = world * sizeof(size_t);
     op->arrays = pool_take(&e->links.pool, 4 * one);
     if (!op->arrays) return false;
-    struct plan_request *p = &op->r.plan;
+    struct plan_request *p = &op->plan.r;
     const size_t **arrays[] = {&p->send_bytes, &p->send_displs, &p->recv_bytes,
                                &p->recv_displs};
     for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
@@ -166,7 +168,7 @@ struct op *engine_launch(struct engine *e, const struct op_request *r,
     if (op == e->ops + OPS_MAX) return NULL;
     op->phase = PHASE_QUEUED;
     e->in_a_row++;
-    op->r.tag = r->tag;
+    op->r.tag = r->call.tag;
     op_enter(e, op);
     if ((uint32_t)(op - e->ops) >= e->op_end)
         e->op_end = (uint32_t)(op - e->ops) + 1;
@@ -178,48 +180,48 @@ struct op *engine_launch(struct engine *e, const struct op_request *r,
 }
 
 /* The host of all members; 0: there are several hosts. */
-static uint64_t common_host(const struct engine *e, const struct op_request *r)
+static uint64_t common_host(const struct engine *e, const struct op_call *call)
 {
-    if (!r->members) return e->one_host;
+    if (!call || !call->members) return e->one_host;
     uint64_t host = 0;
-    for (uint32_t i = 0; i < r->member_count; i++) {
-        const struct wire_member *m = links_member(&e->links, r->members[i]);
+    for (uint32_t i = 0; i < call->member_count; i++) {
+        const struct wire_member *m = links_member(&e->links, call->members[i]);
         if (!m || (i > 0 && m->host != host)) return 0;
         host = m->host;
     }
     return host;
 }
 
-void op_plan_request(const struct engine *e, const struct op_request *r,
+void op_plan_request(const struct engine *e, const struct op_call *call,
                      struct plan_request *p)
 {
-    uint64_t host = common_host(e, r);
-    *p = r->plan;
+    const uint64_t *scope = call ? call->members : NULL;
+    uint64_t host = common_host(e, call);
     p->one_host = host != 0;
     p->shared_memory = host_shares_memory(host);
-    p->codes = r->quant.algorithm != QUANT_NONE;
+    p->codes = call && call->quant.algorithm != QUANT_NONE;
     p->cached = e->cached;
     p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;
-    p->boards = e->boards_on && !r->members;
+    p->boards = e->boards_on && !scope;
     p->roomy = e->roomy;
     p->piece = e->piece;
     p->mesh = e->mesh;
     p->tree = e->tree;
-    p->grid = e->grid && !r->members;
+    p->grid = e->grid && !scope;
     p->tree_width = e->tree_width;
     p->forced = e->forced[p->coll];
     p->hierarchy = NULL;
-    if (!r->members) {
+    if (!scope) {
         p->world = e->links.world;
         p->rank = e->rank;
         p->order = e->order;
         if (e->has_hierarchy && p->coll != COLL_REDUCE_SCATTER)
             p->hierarchy = &e->hierarchy;
     } else {
-        p->world = r->member_count;
+        p->world = call->member_count;
         p->order = NULL;
         for (uint32_t i = 0; i < p->world; i++) {
-            if (r->members[i] == e->links.self) p->rank = i;
+            if (scope[i] == e->links.self) p->rank = i;
         }
     }
 }
@@ -247,23 +249,24 @@ const char *engine_algorithm_gone(const char *text)
 const char *engine_unfit(const struct engine *e, const struct op_request *r,
                          const char **name)
 {
-    struct plan_request p;
-    *name = e->forced[r->plan.coll];
+    struct plan_request p = r->plan;
+    *name = e->forced[p.coll];
     if (!*name) return NULL;
-    op_plan_request(e, r, &p);
+    op_plan_request(e, &r->call, &p);
     return algorithm_unfit(&p);
 }
 
 uint64_t op_result_size(const struct op *op)
 {
-    uint64_t size = op_vector_size(op);
     const struct algorithm *a = op->plan.algorithm;
-    if (op->r.plan.coll == COLL_ALLTOALLV) return 0; /* nobody else has it */
-    if (a && a->at_root) return 0;                   /* likewise */
-    if (op->r.plan.coll == COLL_ALLGATHER) size *= op->plan.r.world;
-    if (op->plan.r.coll == COLL_REDUCE_SCATTER) /* it has a plan */
-        size = plan_chunk_size(&op->plan, op->plan.r.rank);
-    return size;
+    enum plan_coll coll = op->plan.r.coll;
+    if (!a) return 0; /* it has never started */
+    /* Nobody else has it. */
+    if (coll == COLL_ALLTOALLV || a->at_root) return 0;
+    if (coll == COLL_REDUCE_SCATTER)
+        return plan_chunk_size(&op->plan, op->plan.r.rank);
+    uint64_t size = op_vector_size(op);
+    return coll == COLL_ALLGATHER ? size * op->plan.r.world : size;
 }
 
 uint64_t op_pair_digest(uint64_t digest, size_t there, size_t back)
@@ -444,9 +447,8 @@ static bool must_confirm(struct engine *e, struct op *op)
 /* False: no memory; nothing has happened (rule D1). */
 static bool make_plan(struct engine *e, struct op *op)
 {
-    struct plan_request p;
+    struct plan_request p = op->plan.r;
     op_plan_request(e, &op->r, &p);
-    op->r.plan = p;
     plan_init(&op->plan, &p);
     op->contributors = p.world;
     op->seq = op_next_sequence(e, op);

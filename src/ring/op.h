@@ -27,9 +27,9 @@ uint64_t op_pair_digest(uint64_t digest, size_t there, size_t back);
 bool op_uses_link(const struct engine *e, const struct link *l,
                   const struct op **which);
 uint64_t op_result_size(const struct op *op); /* in r.recvbuf */
-/* Makes the request for plan_init() from the request of an operation and the
- * view in force. */
-void op_plan_request(const struct engine *e, const struct op_request *r,
+/* Fills in what the view in force says of the plan of a call; NULL: of one of
+ * the whole view. */
+void op_plan_request(const struct engine *e, const struct op_call *call,
                      struct plan_request *p);
 /* Allocates op->state of an algorithm: `zeroed` bytes of zeros and `more` bytes
  * without a value. op_free_run() frees it, after the algorithm's end(). */

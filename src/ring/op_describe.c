@@ -39,8 +39,9 @@ static uint32_t name_arguments(const struct engine *e, const struct op *op,
                                uint8_t *bytes)
 {
     struct arguments a = {.bytes = bytes};
-    const struct op_request *r = &op->r;
-    const char *forced = engine_forced(e, r->plan.coll);
+    const struct op_call *r = &op->r;
+    const struct plan_request *p = &op->plan.r;
+    const char *forced = engine_forced(e, p->coll);
     for (uint32_t i = 0; r->named && i < r->named_count; i++) {
         const pcclArgument_t *one = &r->named[i];
         if (!one->name) continue;
@@ -50,10 +51,10 @@ static uint32_t name_arguments(const struct engine *e, const struct op *op,
             arguments_values(&a, false, one->name, one->values,
                              one->value_count);
     }
-    if (r->plan.flow != FLOW_ALL) {
-        uint64_t root = r->plan.root;
-        arguments_text(&a, true, "flow", flows[r->plan.flow]);
-        if (plan_flow_has_root(r->plan.flow))
+    if (p->flow != FLOW_ALL) {
+        uint64_t root = p->root;
+        arguments_text(&a, true, "flow", flows[p->flow]);
+        if (plan_flow_has_root(p->flow))
             arguments_values(&a, true, "root", &root, 1);
     }
     arguments_text(&a, true, "algorithm (PCCL_ALGORITHM)",
@@ -67,7 +68,7 @@ static uint32_t name_arguments(const struct engine *e, const struct op *op,
 void op_describe(const struct engine *e, const struct op *op, uint64_t other,
                  struct wire_args *args, uint8_t *named)
 {
-    const struct plan_request *p = &op->r.plan;
+    const struct plan_request *p = &op->plan.r;
     bool reduces = plan_coll_reduces(p->coll);
     bool sized = p->coll != COLL_BARRIER && p->coll != COLL_ALLTOALLV;
     *args =
@@ -81,10 +82,10 @@ void op_describe(const struct engine *e, const struct op *op, uint64_t other,
         args->code = (uint8_t)op->r.quant.code;
     }
     if (sized) args->count = args->quant > 0 ? op->r.count : p->count;
-    if (p->coll == COLL_REDUCE_SCATTER) args->count /= op->plan.r.world;
+    if (p->coll == COLL_REDUCE_SCATTER) args->count /= p->world;
     if (p->coll == COLL_BROADCAST) args->root = p->root;
     if (p->coll == COLL_ALLTOALLV) describe_pair(e, op, other, args);
-    args->rank = op->plan.r.rank;
+    args->rank = p->rank;
     args->named = named;
     args->named_size = name_arguments(e, op, named);
 }

@@ -67,7 +67,7 @@ bool input_begin(struct engine *e, struct op *op)
 {
     struct op_input *in = &op->input;
     /* The caller's block may lie in its vector, or it has no place for one. */
-    bool aside = op->r.plan.coll == COLL_REDUCE_SCATTER || lacks_place(op);
+    bool aside = op->plan.r.coll == COLL_REDUCE_SCATTER || lacks_place(op);
     if (op->plan.r.world < 2 || (!aside && !in_place(op))) return true;
     in->size = aside ? (size_t)op_result_size(op) : op_vector_size(op);
     if (in->size == 0) return true;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static const char *caller_of(const struct op_request *r)
+static const char *caller_of(const struct op_call *r)
 {
     const pcclArgument_t *named = r->named;
     bool known = named && r->named_count > 0 && named->name && named->text &&
@@ -20,7 +20,7 @@ void op_look(const struct op *op, struct op_look *look)
 {
     *look = (struct op_look){.name = op_name(op),
                              .epoch = op->epoch,
-                             .coll = op->r.plan.coll,
+                             .coll = op->plan.r.coll,
                              .caller = caller_of(&op->r),
                              .bytes = op_result_size(op)};
     if (op->plan.algorithm) algorithm_explain(&op->plan.r, &look->reason);
@@ -48,11 +48,11 @@ void fast_look(const struct engine *e, const struct op_request *r,
                struct op_look *look)
 {
     const struct fast_path *q = &e->fast;
-    struct plan_request plan;
+    struct plan_request plan = r->plan;
     *look = (struct op_look){.name = {.tag = q->frame.tag, .seq = q->frame.seq},
                              .epoch = q->frame.epoch,
                              .partner = fast_latest(q)->link->id};
-    op_plan_request(e, r, &plan);
+    op_plan_request(e, &r->call, &plan);
     algorithm_explain(&plan, &look->reason);
 }
 

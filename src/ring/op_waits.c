@@ -32,18 +32,18 @@ static void name_call(const struct op *op, struct wire_wait *w)
 static void describe(const struct op *op, struct wire_wait *w)
 {
     *w = (struct wire_wait){.kind = WAIT_COLLECTIVE,
-                            .coll = (uint8_t)op->r.plan.coll,
+                            .coll = (uint8_t)op->plan.r.coll,
                             .blocks = op->awaited,
                             .scope = op->scope_number,
                             .tag = op->r.tag,
                             .seq = op->seq,
                             .moved = op->tx_bytes + op->rx_bytes};
-    bool reduces = op->r.plan.coll == COLL_ALLREDUCE;
+    bool reduces = op->plan.r.coll == COLL_ALLREDUCE;
     bool sized =
-        op->r.plan.coll != COLL_BARRIER && op->r.plan.coll != COLL_ALLTOALLV;
-    if (sized) w->count = reduces ? op->r.count : op->r.plan.count;
-    if (w->count == 0 && sized) w->count = op->r.plan.count;
-    if (op->r.plan.coll == COLL_REDUCE_SCATTER) w->count /= op->plan.r.world;
+        op->plan.r.coll != COLL_BARRIER && op->plan.r.coll != COLL_ALLTOALLV;
+    if (sized) w->count = reduces ? op->r.count : op->plan.r.count;
+    if (w->count == 0 && sized) w->count = op->plan.r.count;
+    if (op->plan.r.coll == COLL_REDUCE_SCATTER) w->count /= op->plan.r.world;
     w->missing = partners_missing(op, &w->peer);
     name_call(op, w);
 }

@@ -6,13 +6,13 @@ void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,
                      enum dtype code)
 {
     PCCL_ASSERT(r->plan.coll == COLL_ALLREDUCE);
-    r->quant = (struct quant){algorithm, r->dtype, code};
-    r->count = r->plan.count;
+    r->call.quant = (struct quant){algorithm, r->call.dtype, code};
+    r->call.count = r->plan.count;
     struct plan_request *p = &r->plan;
-    p->count = (r->count + QUANT_BLOCK - 1) / QUANT_BLOCK;
-    p->element = (uint32_t)quant_size(&r->quant, QUANT_BLOCK);
-    p->spare =
-        (uint32_t)(p->count * p->element - quant_size(&r->quant, r->count));
+    p->count = (r->call.count + QUANT_BLOCK - 1) / QUANT_BLOCK;
+    p->element = (uint32_t)quant_size(&r->call.quant, QUANT_BLOCK);
+    p->spare = (uint32_t)(p->count * p->element -
+                          quant_size(&r->call.quant, r->call.count));
 }
 
 bool op_is_quantized(const struct op *op)

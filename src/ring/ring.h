@@ -25,11 +25,10 @@ enum op_phase {
     PHASE_DONE,     /* `result` is final; the operation waits for its await */
 };
 
-/* Buffers, ids and arrays belong to the caller until the operation is DONE.
- * `members` and the four arrays are copied. */
-struct op_request {
+/* A call as an operation keeps it. Buffers and ids belong to the caller until
+ * the operation is DONE; `members` is copied. */
+struct op_call {
     uint64_t tag;
-    struct plan_request plan; /* the engine fills in world, rank, mesh, order */
     const void *sendbuf;
     void *recvbuf;
     enum dtype dtype;
@@ -43,6 +42,13 @@ struct op_request {
     const struct pcclArgument_t *named;
     uint32_t named_count;
     uint64_t user_digest;
+};
+
+/* What a launch takes. Of the plan the engine fills in world, rank, mesh, order
+ * and all that the view says; its four arrays are copied. */
+struct op_request {
+    struct plan_request plan;
+    struct op_call call;
 };
 
 enum engine_fault {

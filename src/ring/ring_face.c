@@ -66,7 +66,7 @@ bool op_is_whole(const struct op *op)
 
 enum plan_coll op_coll(const struct op *op)
 {
-    return op->r.plan.coll;
+    return op->plan.r.coll;
 }
 
 uint64_t op_mapped(const struct op *op)

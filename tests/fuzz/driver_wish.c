@@ -62,19 +62,19 @@ void world_wish_op(const struct op_request *r, uint32_t members)
     struct plan_request *p = &w->op.plan;
     const size_t **arrays[] = {&p->send_bytes, &p->send_displs, &p->recv_bytes,
                                &p->recv_displs};
-    uint32_t world = r->members ? r->member_count : members;
+    uint32_t world = r->call.members ? r->call.member_count : members;
     w->kind = WISH_OP;
     w->op = *r;
-    w->op.named = NULL;
-    w->op.named_count = 0;
+    w->op.call.named = NULL;
+    w->op.call.named_count = 0;
     w->world = world;
     if (world > ARRAY_MAX) {
         w->left = 0;
         return;
     }
-    if (r->members) {
-        memcpy(w->members, r->members, world * sizeof *w->members);
-        w->op.members = w->members;
+    if (r->call.members) {
+        memcpy(w->members, r->call.members, world * sizeof *w->members);
+        w->op.call.members = w->members;
     }
     for (uint32_t i = 0; i < 4 && r->plan.send_bytes; i++) {
         memcpy(w->arrays[i], *arrays[i], world * sizeof w->arrays[i][0]);
@@ -108,7 +108,7 @@ static size_t room_for(const struct wish *w)
 {
     const struct op_request *r = &w->op;
     size_t size = (size_t)(r->plan.count * (r->plan.element | 1u));
-    size_t all = (size_t)r->count * 8;
+    size_t all = (size_t)r->call.count * 8;
     for (uint32_t i = 0; i < w->world && r->plan.send_bytes; i++)
         all += w->arrays[0][i] + w->arrays[2][i];
     return size * (w->world + 1) + all + 4096;
@@ -131,16 +131,16 @@ static void launch(struct mate *m, const struct wish *w)
     while (o < m->ops + MATE_OPS && o->op) o++;
     if (o == m->ops + MATE_OPS) return;
     /* Its program knows another view: the call would be another one. */
-    if (!w->op.members && m->s->notified.size != w->world) return;
+    if (!w->op.call.members && m->s->notified.size != w->world) return;
     struct op_request r = w->op;
     size_t room = room_for(w);
     o->send = malloc(room);
     o->recv = malloc(room);
     assert(o->send && o->recv);
-    fill(o->send, room, r.dtype);
-    fill(o->recv, room, r.dtype);
-    r.sendbuf = o->send;
-    r.recvbuf = o->recv;
+    fill(o->send, room, r.call.dtype);
+    fill(o->recv, room, r.call.dtype);
+    r.call.sendbuf = o->send;
+    r.call.recvbuf = o->recv;
     if (session_launch(m->s, &r, 0, &o->op) != pcclSuccess) op_end(o);
 }
 

@@ -55,15 +55,15 @@ static uint32_t read_scope(const struct member *u, struct member_op *o,
     }
     if (named == 0) return t->size < MEMBER_IDS ? t->size : 0;
     if (!contains(o->ids, count, u->s->id)) o->ids[count++] = u->s->id;
-    o->request.members = o->ids;
-    o->request.member_count = count;
+    o->request.call.members = o->ids;
+    o->request.call.member_count = count;
     return count;
 }
 
 static uint32_t own_rank(const struct member *u, const struct op_request *q)
 {
-    for (uint32_t i = 0; i < q->member_count; i++)
-        if (q->members[i] == u->s->id) return i;
+    for (uint32_t i = 0; i < q->call.member_count; i++)
+        if (q->call.members[i] == u->s->id) return i;
     return u->s->notified.rank;
 }
 
@@ -111,20 +111,21 @@ static bool read_request(const struct member *u, struct member_op *o,
 {
     struct fuzz_input in = {r->bytes, r->size};
     struct op_request *q = &o->request;
-    *q = (struct op_request){.tag = o->tag = fuzz_u64(&in)};
+    *q = (struct op_request){.call.tag = o->tag = fuzz_u64(&in)};
     q->plan.coll = (enum plan_coll)fuzz_below(&in, COLL_COUNT);
     uint8_t type = fuzz_u8(&in); /* of an all-to-all: its flow */
-    q->dtype = (enum dtype)(type % DTYPE_COUNT);
-    q->redop = (enum redop)fuzz_below(&in, REDOP_COUNT);
+    q->call.dtype = (enum dtype)(type % DTYPE_COUNT);
+    q->call.redop = (enum redop)fuzz_below(&in, REDOP_COUNT);
     uint8_t how = fuzz_u8(&in); /* codes, or 3 more: a sum for a root */
     uint32_t quant = how % 3;
     enum dtype code = (enum dtype)fuzz_below(&in, DTYPE_COUNT);
     uint32_t root = fuzz_u32(&in);
     q->plan.count = fuzz_u32(&in) % (MEMBER_BUFFER_MAX + 1);
-    q->digest = fuzz_u64(&in);
+    q->call.digest = fuzz_u64(&in);
     bool reduces = q->plan.coll == COLL_ALLREDUCE;
-    q->plan.element =
-        plan_coll_reduces(q->plan.coll) ? (uint32_t)dtype_size(q->dtype) : 1;
+    q->plan.element = plan_coll_reduces(q->plan.coll)
+                          ? (uint32_t)dtype_size(q->call.dtype)
+                          : 1;
     uint32_t world = read_scope(u, o, &in);
     if (world == 0 || q->plan.coll == COLL_BARRIER) q->plan.count = 0;
     if (world == 0) return false;
@@ -139,9 +140,10 @@ static bool read_request(const struct member *u, struct member_op *o,
     }
     if (o->recv_size > MEMBER_BUFFER_MAX || o->send_size > MEMBER_BUFFER_MAX)
         return false;
-    const struct quant codes = {(enum quant_algorithm)quant, q->dtype, code};
-    if (reduces && quant != QUANT_NONE && !quant_check(&codes, q->redop))
-        q->quant = codes;
+    const struct quant codes = {(enum quant_algorithm)quant, q->call.dtype,
+                                code};
+    if (reduces && quant != QUANT_NONE && !quant_check(&codes, q->call.redop))
+        q->call.quant = codes;
     if (reduces && how / 3 % 2) q->plan.flow = FLOW_TO_ROOT;
     return true;
 }
@@ -152,14 +154,14 @@ static void give_buffers(const struct member *u, struct member_op *o,
     struct op_request *q = &o->request;
     o->send = member_buffer(o->send_size);
     o->recv = member_buffer(o->recv_size);
-    q->sendbuf = o->send + MEMBER_GUARD;
-    q->recvbuf = o->recv + MEMBER_GUARD;
+    q->call.sendbuf = o->send + MEMBER_GUARD;
+    q->call.recvbuf = o->recv + MEMBER_GUARD;
     uint32_t self = own_rank(u, q);
     if (q->plan.coll == COLL_BROADCAST) in_place |= q->plan.root == self;
     if (!in_place || q->plan.coll > COLL_ALLGATHER) return;
     size_t own = q->plan.coll == COLL_ALLGATHER ? self * o->send_size : 0;
     if (own + o->send_size > o->recv_size) return;
-    q->sendbuf = o->recv + MEMBER_GUARD + own;
+    q->call.sendbuf = o->recv + MEMBER_GUARD + own;
 }
 
 /* A sum for a root has no place with the others. */
@@ -167,7 +169,7 @@ static void take_place(const struct member *u, struct op_request *q)
 {
     bool to_root =
         q->plan.coll == COLL_ALLREDUCE && q->plan.flow == FLOW_TO_ROOT;
-    if (to_root && q->plan.root != own_rank(u, q)) q->recvbuf = NULL;
+    if (to_root && q->plan.root != own_rank(u, q)) q->call.recvbuf = NULL;
 }
 
 void member_launch(struct member *u, const struct tape_record *r)
@@ -180,8 +182,8 @@ void member_launch(struct member *u, const struct tape_record *r)
     give_buffers(u, o, r->arg & 1);
     take_place(u, &o->request);
     struct op_request *q = &o->request;
-    if (q->quant.algorithm != QUANT_NONE)
-        engine_quantize(q, q->quant.algorithm, q->quant.code);
+    if (q->call.quant.algorithm != QUANT_NONE)
+        engine_quantize(q, q->call.quant.algorithm, q->call.quant.code);
     if (r->kind == MEMBER_FAST && session_fast(u->s, q, 0)) {
         u->fast = o;
         return;

@@ -223,28 +223,32 @@ static void put_launch(struct tape *t, uint8_t kind, const struct op_request *r)
 {
     struct words w = {.size = 0};
     const struct session *s = t->s;
-    word(&w, r->tag, 8);
+    word(&w, r->call.tag, 8);
     word(&w, r->plan.coll, 1);
     bool flows = r->plan.coll == COLL_ALLTOALLV;
     bool to_root = r->plan.coll == COLL_ALLREDUCE && r->plan.flow != FLOW_ALL;
-    word(&w, flows ? (uint64_t)r->plan.flow : (uint64_t)r->dtype, 1);
-    word(&w, r->redop, 1);
-    word(&w, r->quant.algorithm + (to_root ? 3u : 0), 1);
-    word(&w, r->quant.code, 1);
+    word(&w, flows ? (uint64_t)r->plan.flow : (uint64_t)r->call.dtype, 1);
+    word(&w, r->call.redop, 1);
+    word(&w, r->call.quant.algorithm + (to_root ? 3u : 0), 1);
+    word(&w, r->call.quant.code, 1);
     word(&w, r->plan.root, 4);
-    word(&w, r->quant.algorithm != QUANT_NONE ? r->count : r->plan.count, 4);
-    word(&w, r->digest, 8);
-    word(&w, r->member_count, 1);
-    for (uint32_t i = 0; i < r->member_count; i++) word(&w, r->members[i], 8);
+    word(&w,
+         r->call.quant.algorithm != QUANT_NONE ? r->call.count : r->plan.count,
+         4);
+    word(&w, r->call.digest, 8);
+    word(&w, r->call.member_count, 1);
+    for (uint32_t i = 0; i < r->call.member_count; i++)
+        word(&w, r->call.members[i], 8);
     if (r->plan.coll == COLL_ALLTOALLV) {
-        uint32_t world = r->members ? r->member_count : s->notified.size;
+        uint32_t world =
+            r->call.members ? r->call.member_count : s->notified.size;
         word(&w, world, 1);
         for (uint32_t i = 0; i < world; i++) {
             word(&w, r->plan.send_bytes[i], 2);
             word(&w, r->plan.recv_bytes[i], 2);
         }
     }
-    put_words(t, kind, r->sendbuf == r->recvbuf, &w);
+    put_words(t, kind, r->call.sendbuf == r->call.recvbuf, &w);
 }
 
 WRAP(int, session_launch, struct session *s, const struct op_request *r,

@@ -30,7 +30,8 @@ static int setup(void **state)
 static struct op *launch(uint64_t tag)
 {
     static uint64_t in, out;
-    struct op_request r = {.tag = tag, .sendbuf = &in, .recvbuf = &out};
+    struct op_request r = {
+        .call.tag = tag, .call.sendbuf = &in, .call.recvbuf = &out};
     struct op *op;
     assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
     return op;

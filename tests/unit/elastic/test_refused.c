@@ -115,7 +115,7 @@ static void test_a_launch_before_install_has_one_error(void **state)
     hear(&m);
     m.type = WIRE_VERDICT;
     hear(&m);
-    struct op_request r = {.tag = 7};
+    struct op_request r = {.call.tag = 7};
     struct op *op;
     assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
     assert_int_equal(op_phase(op), PHASE_QUEUED);

@@ -44,13 +44,13 @@ static int setup(void **state)
 static void launch(uint64_t tag, const uint64_t *scope, uint32_t scope_size)
 {
     static uint64_t in, out;
-    struct op_request r = {.tag = tag,
-                           .dtype = DTYPE_U64,
-                           .redop = REDOP_SUM,
-                           .sendbuf = &in,
-                           .recvbuf = &out,
-                           .members = scope,
-                           .member_count = scope_size};
+    struct op_request r = {.call.tag = tag,
+                           .call.dtype = DTYPE_U64,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = &in,
+                           .call.recvbuf = &out,
+                           .call.members = scope,
+                           .call.member_count = scope_size};
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = 1;
     r.plan.element = 8;
@@ -268,11 +268,11 @@ static void test_arguments_of_another_view(void **state)
     (void)state;
     static const uint64_t scope[] = {10, 12};
     static uint64_t in, out;
-    struct op_request r = {.tag = 5,
-                           .dtype = DTYPE_U64,
-                           .redop = REDOP_SUM,
-                           .sendbuf = &in,
-                           .recvbuf = &out};
+    struct op_request r = {.call.tag = 5,
+                           .call.dtype = DTYPE_U64,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = &in,
+                           .call.recvbuf = &out};
     struct op *op = NULL;
     r.plan.coll = COLL_BARRIER;
     uint64_t now = session->notified.epoch;
@@ -281,9 +281,9 @@ static void test_arguments_of_another_view(void **state)
     assert_null(op);
     assert_false(session_fast(session, &r, now + 1));
     assert_int_equal(session_launch(session, &r, now, &op), pcclSuccess);
-    r.tag = 6;
-    r.members = scope;
-    r.member_count = 2;
+    r.call.tag = 6;
+    r.call.members = scope;
+    r.call.member_count = 2;
     assert_int_equal(session_launch(session, &r, now + 1, &op), pcclSuccess);
 }
 
@@ -349,7 +349,8 @@ static void test_a_verdict_belongs_to_its_scope(void **state)
     engine_release(session->engine, op);
     launch(7, NULL, 0);
     engine_release(session->engine, engine_find(session->engine, 7));
-    struct op_request r = {.tag = 7, .members = scope, .member_count = 2};
+    struct op_request r = {
+        .call.tag = 7, .call.members = scope, .call.member_count = 2};
     assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
     assert_int_equal(op->phase, PHASE_DONE);
     assert_int_equal(op->result, pcclInvalidArgument);
@@ -373,7 +374,7 @@ static void lose(uint32_t round, uint64_t id)
 static void test_an_older_loss_comes_first(void **state)
 {
     (void)state;
-    struct op_request r = {.tag = 7};
+    struct op_request r = {.call.tag = 7};
     struct wire_op v = {.tag = 7, .state = VERDICT_FAILED};
     lose(2, 12);
     next_epoch(3, &v);
@@ -394,7 +395,7 @@ static void test_a_verdict_is_over_with_a_loss(void **state)
 {
     (void)state;
     static const uint64_t scope[] = {10, 11};
-    struct op_request r = {.tag = 7}, other = {.tag = 8};
+    struct op_request r = {.call.tag = 7}, other = {.call.tag = 8};
     struct wire_op v[] = {
         {.tag = 7, .state = VERDICT_FAILED},
         {scope_number(scope, 2), 7, 0, VERDICT_FAILED, false}};
@@ -437,7 +438,8 @@ static void test_a_verdict_waits_for_install(void **state)
     (void)state;
     static uint64_t in, out;
     struct wire_op v = {.tag = 7, .state = VERDICT_INVALID};
-    struct op_request r = {.tag = 7, .sendbuf = &in, .recvbuf = &out};
+    struct op_request r = {
+        .call.tag = 7, .call.sendbuf = &in, .call.recvbuf = &out};
     struct op *op;
     static const uint64_t none[1];
     struct wire_msg m = {.type = WIRE_PROPOSE,
@@ -495,7 +497,7 @@ static void test_many_verdicts_wait(void **state)
         next_epoch(2 + i, &v);
     }
     for (uint32_t i = 0; i < VERDICTS; i++) {
-        struct op_request r = {.tag = i};
+        struct op_request r = {.call.tag = i};
         assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
         assert_int_equal(op->result, pcclOperationFailed);
         engine_release(session->engine, op);
@@ -511,11 +513,11 @@ static void test_too_few_members(void **state) /* M14b */
     static const uint64_t scope[] = {10, 12};
     static uint64_t x;
     struct op_request r = {
-        .tag = 9,
-        .dtype = DTYPE_U64,
-        .redop = REDOP_SUM,
-        .sendbuf = &x,
-        .recvbuf = &x,
+        .call.tag = 9,
+        .call.dtype = DTYPE_U64,
+        .call.redop = REDOP_SUM,
+        .call.sendbuf = &x,
+        .call.recvbuf = &x,
         .plan = {.coll = COLL_ALLREDUCE, .count = 1, .element = 8}};
     struct op *op;
     uint64_t bytes;

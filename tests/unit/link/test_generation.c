@@ -410,9 +410,9 @@ static void test_what_a_lost_connection_took_is_missed(void **state)
     connect_two();
     engine_closed(engines[CALLED], 1); /* its other end does not know yet */
     for (int i = 0; i < ENGINES; i++) {
-        struct op_request r = {.sendbuf = &in[i],
-                               .recvbuf = &out[i],
-                               .dtype = DTYPE_F32,
+        struct op_request r = {.call.sendbuf = &in[i],
+                               .call.recvbuf = &out[i],
+                               .call.dtype = DTYPE_F32,
                                .plan = {.coll = COLL_ALLREDUCE,
                                         .count = 1,
                                         .element = sizeof in[0]}};

@@ -36,11 +36,11 @@ static void launch(uint32_t i, enum plan_coll coll, uint64_t count,
                    bool in_place)
 {
     for (uint64_t k = 0; k < count; k++) in[i][k] = (i + 1) * (k + 1);
-    struct op_request r = {.tag = TAG,
-                           .dtype = DTYPE_U64,
-                           .redop = REDOP_SUM,
-                           .sendbuf = in[i],
-                           .recvbuf = in_place ? in[i] : out[i]};
+    struct op_request r = {.call.tag = TAG,
+                           .call.dtype = DTYPE_U64,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = in[i],
+                           .call.recvbuf = in_place ? in[i] : out[i]};
     r.plan.coll = coll;
     r.plan.count = coll == COLL_ALLREDUCE ? count : 8 * count;
     r.plan.element = 8;
@@ -59,7 +59,7 @@ static void launch_all(uint64_t count, bool in_place)
 
 static void check_results(uint64_t count)
 {
-    enum plan_coll coll = ops[0]->r.plan.coll;
+    enum plan_coll coll = ops[0]->plan.r.coll;
     for (uint32_t i = 0; i < WORLD; i++) {
         assert_int_equal(ops[i]->phase, PHASE_DONE);
         assert_int_equal(ops[i]->result, pcclSuccess);
@@ -105,11 +105,11 @@ static void test_average(void **state)
     (void)state;
     for (uint32_t i = 0; i < WORLD; i++) {
         in[i][0] = 7 * (i + 1);
-        struct op_request r = {.tag = TAG,
-                               .dtype = DTYPE_U64,
-                               .redop = REDOP_AVG,
-                               .sendbuf = in[i],
-                               .recvbuf = out[i]};
+        struct op_request r = {.call.tag = TAG,
+                               .call.dtype = DTYPE_U64,
+                               .call.redop = REDOP_AVG,
+                               .call.sendbuf = in[i],
+                               .call.recvbuf = out[i]};
         r.plan.coll = COLL_ALLREDUCE;
         r.plan.count = 1;
         r.plan.element = 8;
@@ -183,7 +183,7 @@ static void test_one_wants_to_know(void **state)
 static void test_clean_if_all_are(void **state)
 {
     for (uint32_t busy = 0; busy <= WORLD; busy++) {
-        struct op_request r = {.tag = 99};
+        struct op_request r = {.call.tag = 99};
         r.plan.coll = COLL_BARRIER;
         if (busy < WORLD) (void)engine_launch(engines[busy], &r, false);
         engines[LEAF]->reserved += RESULTS_MAX;

@@ -158,12 +158,12 @@ static struct op_request request_of(struct run *r, uint32_t rank)
     bool one_buffer = r->coll == COLL_BROADCAST ||
                       (plan_coll_reduces(r->coll) && r->in_place);
     static size_t recv_bytes[WORLD][WORLD];
-    struct op_request q = {.tag = tag,
-                           .dtype = r->type,
-                           .redop = r->redop,
-                           .sendbuf = in[rank],
-                           .recvbuf = one_buffer ? in[rank] : out[rank]};
-    if (lacks_sum(r, rank)) q.recvbuf = NULL;
+    struct op_request q = {.call.tag = tag,
+                           .call.dtype = r->type,
+                           .call.redop = r->redop,
+                           .call.sendbuf = in[rank],
+                           .call.recvbuf = one_buffer ? in[rank] : out[rank]};
+    if (lacks_sum(r, rank)) q.call.recvbuf = NULL;
     q.plan.coll = r->coll;
     q.plan.root = root_of(r);
     q.plan.flow = r->flow;

@@ -44,13 +44,13 @@ static uint64_t digest_of(const struct call *c)
 
 static struct op *launch(uint32_t i, const struct call *c)
 {
-    struct op_request r = {.tag = 3,
-                           .dtype = c->codes ? DTYPE_F32 : DTYPE_U8,
-                           .redop = REDOP_SUM,
-                           .sendbuf = in[i],
-                           .recvbuf =
+    struct op_request r = {.call.tag = 3,
+                           .call.dtype = c->codes ? DTYPE_F32 : DTYPE_U8,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = in[i],
+                           .call.recvbuf =
                                c->coll == COLL_BROADCAST ? in[i] : out[i],
-                           .digest = digest_of(c)};
+                           .call.digest = digest_of(c)};
     r.plan.coll = c->coll;
     r.plan.root = c->root;
     r.plan.flow = c->flow;

@@ -16,13 +16,13 @@ static uint32_t elements = COUNT; /* of the vectors that are launched */
 static struct op *launch(uint32_t i, uint64_t tag, uint64_t *result)
 {
     static const uint64_t scope[] = {10, 11};
-    struct op_request r = {.tag = tag,
-                           .dtype = DTYPE_U64,
-                           .redop = REDOP_SUM,
-                           .sendbuf = in,
-                           .recvbuf = result,
-                           .members = scope,
-                           .member_count = 2};
+    struct op_request r = {.call.tag = tag,
+                           .call.dtype = DTYPE_U64,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = in,
+                           .call.recvbuf = result,
+                           .call.members = scope,
+                           .call.member_count = 2};
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = elements;
     r.plan.element = 8;

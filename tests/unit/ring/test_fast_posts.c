@@ -68,11 +68,11 @@ static void make_requests(bool in_place)
             if (!in_place) out[i][k] = -1;
         }
         requests[i] = (struct op_request){
-            .tag = TAG,
-            .dtype = DTYPE_I32,
-            .redop = REDOP_SUM,
-            .sendbuf = in_place ? out[i] : in[i],
-            .recvbuf = out[i],
+            .call.tag = TAG,
+            .call.dtype = DTYPE_I32,
+            .call.redop = REDOP_SUM,
+            .call.sendbuf = in_place ? out[i] : in[i],
+            .call.recvbuf = out[i],
             .plan = {.coll = COLL_ALLREDUCE, .count = COUNT, .element = 4}};
     }
 }
@@ -153,7 +153,7 @@ static void test_order(void **state)
     for (uint32_t i = 0; i < WORLD; i++) {
         for (int k = 0; k < COUNT; k++)
             memcpy(&in[i][k], &values[i], sizeof values[i]);
-        requests[i].dtype = DTYPE_F32;
+        requests[i].call.dtype = DTYPE_F32;
         start(i, true);
     }
     uint32_t left = WORLD;

@@ -53,7 +53,7 @@ static void make_requests(uint64_t tag, enum plan_flow flow)
     for (uint32_t i = 0; i < WORLD; i++) {
         struct op_request *r = &requests[i];
         *r = (struct op_request){
-            .tag = tag, .sendbuf = in[i], .recvbuf = out[i]};
+            .call.tag = tag, .call.sendbuf = in[i], .call.recvbuf = out[i]};
         r->plan.coll = COLL_ALLTOALLV;
         r->plan.flow = flow;
         r->plan.root = ROOT;

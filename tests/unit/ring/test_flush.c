@@ -13,10 +13,10 @@ static void launch(uint64_t count, bool in_place)
 {
     for (uint32_t i = 0; i < WORLD; i++) {
         for (uint64_t k = 0; k < count; k++) in[i][k] = (i + 1) * (k + 1);
-        struct op_request r = {.dtype = DTYPE_U64,
-                               .redop = REDOP_SUM,
-                               .sendbuf = in[i],
-                               .recvbuf = in_place ? in[i] : out[i]};
+        struct op_request r = {.call.dtype = DTYPE_U64,
+                               .call.redop = REDOP_SUM,
+                               .call.sendbuf = in[i],
+                               .call.recvbuf = in_place ? in[i] : out[i]};
         r.plan.coll = COLL_ALLREDUCE;
         r.plan.count = count;
         r.plan.element = 8;

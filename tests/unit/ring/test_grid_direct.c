@@ -37,11 +37,11 @@ static float number(uint32_t i, uint32_t k)
 static void launch(uint32_t i, uint32_t count, enum redop redop, bool in_place)
 {
     for (uint32_t k = 0; k < count; k++) in[i][k] = number(i, k);
-    struct op_request r = {.tag = TAG,
-                           .dtype = DTYPE_F32,
-                           .redop = redop,
-                           .sendbuf = in[i],
-                           .recvbuf = in_place ? in[i] : out[i]};
+    struct op_request r = {.call.tag = TAG,
+                           .call.dtype = DTYPE_F32,
+                           .call.redop = redop,
+                           .call.sendbuf = in[i],
+                           .call.recvbuf = in_place ? in[i] : out[i]};
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = count;
     r.plan.element = sizeof(float);

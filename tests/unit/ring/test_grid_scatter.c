@@ -35,7 +35,7 @@ static void launch(uint32_t i, uint32_t root, uint32_t size)
 {
     for (uint32_t k = 0; k < SIZE; k++)
         data[i][k] = i == root ? value(root, k) : 0xee;
-    struct op_request r = {.tag = TAG, .recvbuf = data[i]};
+    struct op_request r = {.call.tag = TAG, .call.recvbuf = data[i]};
     r.plan.coll = COLL_BROADCAST;
     r.plan.root = root;
     r.plan.count = size;

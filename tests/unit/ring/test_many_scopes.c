@@ -54,7 +54,8 @@ static void use_once(struct engine *e, uint32_t i)
     uint32_t size = 0;
     for (uint32_t k = 0; k < WORLD; k++)
         if (k < 2 || i >> (k - 2) & 1) scope[size++] = ids[k];
-    struct op_request r = {.tag = 7, .members = scope, .member_count = size};
+    struct op_request r = {
+        .call.tag = 7, .call.members = scope, .call.member_count = size};
     r.plan.coll = COLL_BARRIER;
     struct op *op = engine_launch(e, &r, false);
     assert_non_null(op);

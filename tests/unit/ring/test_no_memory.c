@@ -25,13 +25,13 @@ void *__wrap_pool_take(struct pool *p, size_t size)
 static struct op *launch(uint32_t i, enum plan_coll coll, uint64_t count)
 {
     static const uint64_t scope[] = {10, 11, 12};
-    struct op_request r = {.tag = 7,
-                           .dtype = DTYPE_U8,
-                           .redop = REDOP_SUM,
-                           .sendbuf = in[i],
-                           .recvbuf = out[i],
-                           .members = scope,
-                           .member_count = WORLD};
+    struct op_request r = {.call.tag = 7,
+                           .call.dtype = DTYPE_U8,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = in[i],
+                           .call.recvbuf = out[i],
+                           .call.members = scope,
+                           .call.member_count = WORLD};
     r.plan.coll = coll;
     r.plan.count = count;
     r.plan.element = 1;

@@ -105,9 +105,9 @@ static void launch(void)
     for (uint32_t i = 0; i < WORLD; i++) {
         for (uint32_t k = 0; k < WORLD; k++)
             memset(own[i][k], value(i, k), BLOCK);
-        struct op_request r = {.tag = 1,
-                               .sendbuf = own[i],
-                               .recvbuf = out[i],
+        struct op_request r = {.call.tag = 1,
+                               .call.sendbuf = own[i],
+                               .call.recvbuf = out[i],
                                .plan = {.coll = COLL_ALLTOALLV,
                                         .element = 1,
                                         .send_bytes = sizes,

@@ -23,11 +23,11 @@ static void launch(size_t count, bool in_place, enum quant_algorithm algorithm,
     for (uint32_t r = 0; r < WORLD; r++) {
         for (size_t i = 0; i < count; i++) send[r][i] = element(r, i);
         memset(recv[r], 0xff, count * sizeof recv[r][0]);
-        struct op_request q = {.tag = tag,
-                               .dtype = DTYPE_F32,
-                               .redop = REDOP_SUM,
-                               .sendbuf = send[r],
-                               .recvbuf = in_place ? send[r] : recv[r]};
+        struct op_request q = {.call.tag = tag,
+                               .call.dtype = DTYPE_F32,
+                               .call.redop = REDOP_SUM,
+                               .call.sendbuf = send[r],
+                               .call.recvbuf = in_place ? send[r] : recv[r]};
         q.plan.coll = COLL_ALLREDUCE;
         q.plan.count = count;
         q.plan.element = sizeof(float);

@@ -13,16 +13,16 @@ static uint64_t in[WORLD], out[WORLD], text[WORLD];
 static struct op *launch(uint32_t i, uint64_t tag, bool broadcast,
                          const uint64_t *scope, uint32_t scope_size)
 {
-    struct op_request r = {.tag = tag,
-                           .dtype = DTYPE_U64,
-                           .redop = REDOP_SUM,
-                           .members = scope,
-                           .member_count = scope_size};
+    struct op_request r = {.call.tag = tag,
+                           .call.dtype = DTYPE_U64,
+                           .call.redop = REDOP_SUM,
+                           .call.members = scope,
+                           .call.member_count = scope_size};
     r.plan.coll = broadcast ? COLL_BROADCAST : COLL_ALLREDUCE;
     r.plan.count = broadcast ? 8 : 1;
     r.plan.element = broadcast ? 1 : 8;
-    r.sendbuf = &in[i];
-    r.recvbuf = broadcast ? &text[i] : &out[i];
+    r.call.sendbuf = &in[i];
+    r.call.recvbuf = broadcast ? &text[i] : &out[i];
     return engine_launch(engines[i], &r, false);
 }
 
@@ -119,13 +119,13 @@ static struct op *launch_ring(uint32_t i, uint64_t tag, const uint64_t *scope,
 {
     enum { COUNT = 160 * 1024 };
     static uint64_t much[2][WORLD][COUNT];
-    struct op_request r = {.tag = tag,
-                           .dtype = DTYPE_U64,
-                           .redop = REDOP_SUM,
-                           .sendbuf = much[0][i],
-                           .recvbuf = much[1][i],
-                           .members = scope,
-                           .member_count = scope_size};
+    struct op_request r = {.call.tag = tag,
+                           .call.dtype = DTYPE_U64,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = much[0][i],
+                           .call.recvbuf = much[1][i],
+                           .call.members = scope,
+                           .call.member_count = scope_size};
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = COUNT;
     r.plan.element = 8;

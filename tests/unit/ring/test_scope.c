@@ -9,13 +9,13 @@ static struct op *launch(uint32_t i, uint64_t tag, const uint64_t *scope,
                          uint32_t scope_size)
 {
     in[i] = 1u << i;
-    struct op_request r = {.tag = tag,
-                           .dtype = DTYPE_U64,
-                           .redop = REDOP_SUM,
-                           .sendbuf = &in[i],
-                           .recvbuf = &out[i],
-                           .members = scope,
-                           .member_count = scope_size};
+    struct op_request r = {.call.tag = tag,
+                           .call.dtype = DTYPE_U64,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = &in[i],
+                           .call.recvbuf = &out[i],
+                           .call.members = scope,
+                           .call.member_count = scope_size};
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = 1;
     r.plan.element = 8;

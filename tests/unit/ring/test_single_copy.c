@@ -66,11 +66,12 @@ static const struct allreduce_single_copy_state *state_of(const struct op *op)
 static void launch(uint32_t which, uint32_t i, bool in_place)
 {
     for (uint32_t k = 0; k < COUNT; k++) in[which][i][k] = value(which, i, k);
-    struct op_request r = {.tag = which,
-                           .dtype = DTYPE_U32,
-                           .redop = REDOP_SUM,
-                           .sendbuf = in[which][i],
-                           .recvbuf = in_place ? in[which][i] : out[which][i]};
+    struct op_request r = {.call.tag = which,
+                           .call.dtype = DTYPE_U32,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = in[which][i],
+                           .call.recvbuf =
+                               in_place ? in[which][i] : out[which][i]};
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = COUNT;
     r.plan.element = 4;
@@ -130,11 +131,11 @@ static void scatter_all(uint32_t which)
     for (uint32_t i = 0; i < WORLD; i++) {
         for (uint32_t k = 0; k < COUNT; k++)
             in[which][i][k] = value(which, i, k);
-        struct op_request r = {.tag = which,
-                               .dtype = DTYPE_U32,
-                               .redop = REDOP_SUM,
-                               .sendbuf = in[which][i],
-                               .recvbuf = in[which][i]};
+        struct op_request r = {.call.tag = which,
+                               .call.dtype = DTYPE_U32,
+                               .call.redop = REDOP_SUM,
+                               .call.sendbuf = in[which][i],
+                               .call.recvbuf = in[which][i]};
         r.plan.coll = COLL_REDUCE_SCATTER;
         r.plan.count = COUNT;
         r.plan.element = 4;
@@ -417,11 +418,11 @@ static void test_lies(void **state)
     assert_int_equal(ops[0][0]->mapped_bytes, 0);
 
     static uint32_t one, sum;
-    struct op_request r = {.tag = 1,
-                           .dtype = DTYPE_U32,
-                           .redop = REDOP_SUM,
-                           .sendbuf = &one,
-                           .recvbuf = &sum};
+    struct op_request r = {.call.tag = 1,
+                           .call.dtype = DTYPE_U32,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = &one,
+                           .call.recvbuf = &sum};
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = 1;
     r.plan.element = 4;

@@ -63,13 +63,13 @@ static void launch(enum plan_coll coll)
         for (uint32_t k = 0; k < COUNT; k++) own[i][k] = value(i, k);
         if (i == ROOT) memcpy(out[i], own[i], COUNT);
         struct op_request r = {
-            .tag = coll, .sendbuf = own[i], .recvbuf = out[i]};
-        if (coll == COLL_BROADCAST) r.sendbuf = out[i];
+            .call.tag = coll, .call.sendbuf = own[i], .call.recvbuf = out[i]};
+        if (coll == COLL_BROADCAST) r.call.sendbuf = out[i];
         r.plan.coll = coll;
         r.plan.root = ROOT;
         r.plan.count = COUNT;
         r.plan.element = 1;
-        r.count = COUNT;
+        r.call.count = COUNT;
         ops[i] = engine_launch(engines[i], &r, false);
         assert_non_null(ops[i]);
         assert_ptr_equal(ops[i]->plan.algorithm, &spread_single_copy);

@@ -39,7 +39,8 @@ static void launch_all(enum plan_flow flow)
     }
     bytes[ROOT][0][ROOT] = bytes[ROOT][1][ROOT] = SIZE;
     for (uint32_t i = 0; i < WORLD; i++) {
-        struct op_request r = {.tag = TAG, .sendbuf = in[i], .recvbuf = out[i]};
+        struct op_request r = {
+            .call.tag = TAG, .call.sendbuf = in[i], .call.recvbuf = out[i]};
         r.plan.coll = COLL_ALLTOALLV;
         r.plan.flow = flow;
         r.plan.root = ROOT;
@@ -131,9 +132,9 @@ static void launch_sums(uint32_t count, bool in_place)
     for (uint32_t i = 0; i < WORLD; i++) {
         for (uint32_t k = 0; k < count; k++) terms[i][k] = values[i];
         struct op_request r = {
-            .tag = TAG, .dtype = DTYPE_F32, .sendbuf = terms[i]};
-        if (i == ROOT) r.recvbuf = in_place ? terms[i] : sums;
-        r.redop = REDOP_SUM;
+            .call.tag = TAG, .call.dtype = DTYPE_F32, .call.sendbuf = terms[i]};
+        if (i == ROOT) r.call.recvbuf = in_place ? terms[i] : sums;
+        r.call.redop = REDOP_SUM;
         r.plan.coll = COLL_ALLREDUCE;
         r.plan.flow = FLOW_TO_ROOT;
         r.plan.root = ROOT;

@@ -279,10 +279,10 @@ static int setup(void **state)
     for (uint32_t i = 0; i < WORLD; i++) {
         for (size_t k = 0; k < COUNT; k++) in[i][k] = k * (i + 1);
         memset(out[i], 0xff, sizeof out[i]);
-        struct op_request r = {.dtype = DTYPE_U64,
-                               .redop = REDOP_SUM,
-                               .sendbuf = in[i],
-                               .recvbuf = i == 1 ? in[i] : out[i]};
+        struct op_request r = {.call.dtype = DTYPE_U64,
+                               .call.redop = REDOP_SUM,
+                               .call.sendbuf = in[i],
+                               .call.recvbuf = i == 1 ? in[i] : out[i]};
         r.plan.coll = COLL_ALLREDUCE;
         r.plan.count = COUNT;
         r.plan.element = 8;

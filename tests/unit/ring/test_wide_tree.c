@@ -30,11 +30,11 @@ static int teardown_star(void **state)
 static void launch(uint32_t i, uint64_t count, bool in_place)
 {
     for (uint64_t k = 0; k < count; k++) in[i][k] = (i + 1) * (k + 1);
-    struct op_request r = {.tag = TAG,
-                           .dtype = DTYPE_U64,
-                           .redop = REDOP_SUM,
-                           .sendbuf = in[i],
-                           .recvbuf = in_place ? in[i] : out[i]};
+    struct op_request r = {.call.tag = TAG,
+                           .call.dtype = DTYPE_U64,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = in[i],
+                           .call.recvbuf = in_place ? in[i] : out[i]};
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = count;
     r.plan.element = 8;
@@ -111,8 +111,9 @@ static void test_the_center_wants_to_know(void **state)
 /* Rule D7: a DONE of the root is clean only if all were. */
 static void clean_through_the_center(uint32_t busy)
 {
-    struct op_request r = {
-        .tag = 99, .members = (uint64_t[]){10, 11, 12}, .member_count = 3};
+    struct op_request r = {.call.tag = 99,
+                           .call.members = (uint64_t[]){10, 11, 12},
+                           .call.member_count = 3};
     r.plan.coll = COLL_BARRIER;
     struct op *open = NULL;
     if (busy < WORLD) open = engine_launch(engines[busy], &r, false);
@@ -205,11 +206,11 @@ static void test_no_place_for_the_sum(void **state)
     for (uint32_t rounds = 0; rounds < 12; rounds++) {
         for (uint32_t i = 0; i < WORLD; i++) {
             assert_true(engine_force(engines[i], "direct"));
-            struct op_request r = {.tag = TAG,
-                                   .dtype = DTYPE_U64,
-                                   .redop = REDOP_SUM,
-                                   .sendbuf = in[i],
-                                   .recvbuf = i == CENTER ? out[i] : NULL};
+            struct op_request r = {.call.tag = TAG,
+                                   .call.dtype = DTYPE_U64,
+                                   .call.redop = REDOP_SUM,
+                                   .call.sendbuf = in[i],
+                                   .call.recvbuf = i == CENTER ? out[i] : NULL};
             r.plan.coll = COLL_ALLREDUCE;
             r.plan.flow = FLOW_TO_ROOT;
             r.plan.root = CENTER;

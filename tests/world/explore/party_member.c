@@ -252,15 +252,15 @@ static void launch(struct member *m, uint32_t k)
     /* Every second operation is in place. */
     uint64_t *to = k % 2 ? slot->send : slot->recv;
     bool tags = party_config.mode == MODE_CONCURRENT || party_config.odd;
-    struct op_request r = {.tag = tags ? k : 0,
+    struct op_request r = {.call.tag = tags ? k : 0,
                            .plan = {.coll = COLL_ALLREDUCE,
                                     .count = party_config.count,
                                     .element = 8},
-                           .dtype = DTYPE_U64,
-                           .redop = REDOP_SUM,
-                           .sendbuf = slot->send,
-                           .recvbuf = to,
-                           .digest = 1 + k};
+                           .call.dtype = DTYPE_U64,
+                           .call.redop = REDOP_SUM,
+                           .call.sendbuf = slot->send,
+                           .call.recvbuf = to,
+                           .call.digest = 1 + k};
     int result = session_launch(s, &r, 0, &slot->op);
     PARTY_CHECK(result == pcclSuccess || s->state == SESSION_GONE,
                 "launch of operation %u: result %d", k, result);

@@ -222,16 +222,16 @@ void scale_member_vote(uint32_t number)
 void scale_member_launch(uint32_t number, size_t bytes)
 {
     struct scale_member *m = &scale.members[number];
-    struct op_request r = {.plan = {.coll = COLL_BARRIER}, .digest = 1};
+    struct op_request r = {.plan = {.coll = COLL_BARRIER}, .call.digest = 1};
     free(m->result);
     m->result = bytes > 0 ? scale_zeros(bytes) : NULL;
     if (bytes > 0) {
         r.plan = (struct plan_request){
             .coll = COLL_ALLREDUCE, .count = bytes / 8, .element = 8};
-        r.dtype = DTYPE_U64;
-        r.redop = REDOP_SUM;
-        r.sendbuf = scale.input;
-        r.recvbuf = m->result;
+        r.call.dtype = DTYPE_U64;
+        r.call.redop = REDOP_SUM;
+        r.call.sendbuf = scale.input;
+        r.call.recvbuf = m->result;
     }
     m->call = CALL_OP;
     m->done = false;

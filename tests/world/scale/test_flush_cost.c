@@ -134,7 +134,8 @@ static uint64_t member(uint32_t each, bool circles)
     engine_install(e, &view);
     for (uint32_t i = 0; i < each; i++) {
         uint64_t scope[] = {ids[0], ids[1 + i % 8], ids[9 + i / 8]};
-        struct op_request r = {.tag = i, .members = scope, .member_count = 3};
+        struct op_request r = {
+            .call.tag = i, .call.members = scope, .call.member_count = 3};
         r.plan.coll = COLL_BARRIER;
         assert_non_null(engine_launch(e, &r, false));
     }

@@ -786,7 +786,7 @@ a place has its first segment for ever (D19)|ring/spread_single_copy.c|s/if (\*t
 spread read by an excluded member (L8)|ring/spread_single_copy.c|s/if (!single_copy_is_valid(op, region, slot)) return false;//
 spread before the region is opened (L7)|ring/spread_single_copy.c|s/s->slot > 0 \&\& c->region.taken/s->slot > 0/
 a word before the inputs are added (D21)|ring/allreduce_single_copy.c|s/^        x->after = g;/        x->after = PLAN_NOTHING;/
-a block is made in the caller's memory (D21d)|ring/op_input.c|s/op->r.plan.coll == COLL_REDUCE_SCATTER/op->r.plan.coll == COLL_COUNT/
+a block is made in the caller's memory (D21d)|ring/op_input.c|s/op->plan.r.coll == COLL_REDUCE_SCATTER/op->plan.r.coll == COLL_COUNT/
 a block is deferred (D21c)|ring/allreduce_direct.c|s/    .colls = BIT(COLL_REDUCE_SCATTER),/&\n    .defers = true,/
 a block of single copy is deferred (D21c)|ring/allreduce_single_copy.c|s/    .colls = BIT(COLL_REDUCE_SCATTER),/&\n    .defers = true,/
 parts of a block by sites (D21)|ring/op.c|s/if (e->has_hierarchy \&\& p->coll != COLL_REDUCE_SCATTER)/if (e->has_hierarchy)/
@@ -795,7 +795,7 @@ no restore of a direct one|ring/pieces.c|s/^    input_overwrite(op, to, size);//
 passed on before received (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
 interleaving differs (D14)|ring/plan.c|s/p->uncached && p->r.one_host/p->r.rank % 2 == 0 \&\& p->r.one_host/
 block of a ring not saved (C2)|ring/allreduce_ring.c|s/^    input_overwrite(op, to, size);//
-root's broadcast not copied (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recvbuf.*//
+root's broadcast not copied (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->call.recvbuf.*//
 others' words are the root's (D12)|ring/all_pairs.c|s/if (from == p->root) x->size = /x->size = /
 never asks for a dial (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
 asks and dials at once (P2P-10)|message/message.c|s/    l->retry_at = m->links->now + m->links->deadline . 2;//
@@ -831,23 +831,23 @@ runners of other operations (F9b)|master/dispute_text.c|s/if (t->listings\[i\].o
 late members are not excused (R4f)|master/round.c|s/return (!both || a->late || b->late)/return (!both)/
 a pair that one end misses is bad (R4f)|master/round.c|s/return (!both || a->late/return (a->late/
 a group installs while another restarts (R5)|master/round.c|s/if (g->restart .. g->unlinked .. g->phase != GROUP_PROPOSED ../if (g->phase == GROUP_PROPOSED \&\&/
-fast path takes scoped operations (D9)|ring/fast_path.c|s/ || r->members) return false;/) return false;/
+fast path takes scoped operations (D9)|ring/fast_path.c|s/ || r->call.members) return false;/) return false;/
 fast path compares 16 bytes (D9)|ring/fast_path.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
 fast path knows one way for all sizes (D9c)|ring/fast_path.c|s/    q->tree = size >= q->limit.coll.;/    q->tree = q->has_tree;/
-fast path in place at rank 2 (D9)|ring/fast_path.c|/^static void fold/,/^}/s/if (r->sendbuf == r->recvbuf) {/if (false) {/
+fast path in place at rank 2 (D9)|ring/fast_path.c|/^static void fold/,/^}/s/if (r->call.sendbuf == r->call.recvbuf) {/if (false) {/
 a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
 a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, session_forced((enum op_verdict)v->state));/}
 an update tries the pair that it waits for (R3h)|master/search/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at <= since) drop(g, i);/drop(g, i);/
 copies outlive their epoch (D7)|ring/engine.c|s/^    op_drop_results(e);//
 fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/ \&\&/
-fast path beside operations (D9)|ring/fast_path.c|s/if (!ready .. e->op_end > 0 .. r->members)/if (!ready || r->members)/
+fast path beside operations (D9)|ring/fast_path.c|s/if (!ready .. e->op_end > 0 .. r->call.members)/if (!ready || r->call.members)/
 fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->pairs .. !q->cached) return false;/    if (!q->pairs \&\& !q->cached) q->cached = \&e->results[0];/
 fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /
 fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0 .. !q->sums) return FAST_WAITS;/    if (q->left > 1 \&\& !q->sums) return FAST_WAITS;/
 fast path takes half a body (D9)|ring/fast_path.c|s/    if (size < FRAME_SIZE + ep->recvs) return FAST_WAITS;//
 fast path keeps no copy (D9)|ring/fast_path.c|s/if (q->size > 0) memcpy(q->cached->bytes, .*//
 fast pairs send DONE before all is here (D9d)|ring/fast_pairs.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
-fast pairs write into the vector (D21d)|ring/fast_pairs.c|s/q->own/((uint8_t *)q->r->recvbuf)/
+fast pairs write into the vector (D21d)|ring/fast_pairs.c|s/q->own/((uint8_t *)q->r->call.recvbuf)/
 fast pairs that turn into one forget what they took (D9d)|ring/fast_pairs.c|s/    if (!q->holds) return;/    return;/
 fast pairs that turn into one lose the sum (D9d)|ring/fast_pairs.c|s/^        memcpy(op->r.recvbuf, q->own, .*/        (void)0;/
 fast pairs compare 16 bytes (D9d)|ring/fast_pairs.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
@@ -906,7 +906,7 @@ converted asks for DONE (D9)|ring/fast_path.c|s/^    if (!q->pairs) op->confirm 
 a launch without memory takes the verdict (F6)|elastic/session_launch.c|s/^    struct op .op = engine_launch(s->engine, r, true);/    if (end->has_verdict) session_take_verdict(s, r); &/;s/^    if (end->has_verdict) session_take_verdict(s, r);$//
 converted counts no sent frame (D9)|ring/fast_path.c|s/ep->send_next = ep->sent = ep->sends;/ep->send_next = ep->sends;/
 fast endpoints of closed connections (D9)|ring/op_frame.c|s/    e->fast.known = false;//
-view_epoch ignored at launch|elastic/session_launch.c|s/    if (!r->members && view_epoch != 0 .*/    if (false)/
+view_epoch ignored at launch|elastic/session_launch.c|s/    if (!r->call.members && view_epoch != 0 .*/    if (false)/
 view_epoch ignored on the fast path|elastic/session_launch.c|s/if (view_epoch != 0 .* return false;//
 a donation over a half-sent buffer (F5)|ring/op_done.c|s/^    conn_cut_sending(&e->links, op);//
 a slow reader stays connected|master/server/switchboard.c|s/switchboard_lose(b, c, "reads too slowly");/(void)c;/

@@ -257,16 +257,16 @@ static void make_buffers(const struct sim *s, const struct sim_proc *p,
         int64_t step = (int64_t)p->program.step;
         memcpy(send, &step, 8);
     }
-    q->sendbuf = send;
-    q->recvbuf = recv;
+    q->call.sendbuf = send;
+    q->call.recvbuf = recv;
     uint64_t own = spec->coll == COLL_ALLGATHER ? spec->self * size : 0;
     bool whole = spec->coll == COLL_BROADCAST && spec->self == spec->root;
     bool in_place = spec->in_place && spec->coll <= COLL_ALLGATHER;
     if (spec_lacks_sum(spec)) {
-        q->recvbuf = NULL;
+        q->call.recvbuf = NULL;
     } else if (in_place || whole) {
         if (o->send_size > 0) memcpy(recv + own, send, o->send_size);
-        q->sendbuf = recv + own;
+        q->call.sendbuf = recv + own;
     }
     o->copy = buffer_new(o->recv_size);
     memcpy(o->copy, o->recv, o->recv_size + 2 * SIM_GUARD);
@@ -335,10 +335,10 @@ bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
         o->result = pcclSuccess;
         return true;
     }
-    struct op_request q = {.tag = spec->tag,
-                           .dtype = spec->dtype,
-                           .redop = spec->redop,
-                           .digest = spec_arguments(spec)};
+    struct op_request q = {.call.tag = spec->tag,
+                           .call.dtype = spec->dtype,
+                           .call.redop = spec->redop,
+                           .call.digest = spec_arguments(spec)};
     q.plan.coll = spec->coll;
     q.plan.root = spec->root;
     q.plan.flow = spec->flow;
@@ -349,8 +349,8 @@ bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
     if (spec->quant.algorithm != QUANT_NONE)
         engine_quantize(&q, spec->quant.algorithm, spec->quant.code);
     if (spec->scoped) {
-        q.members = spec->ids;
-        q.member_count = spec->size;
+        q.call.members = spec->ids;
+        q.call.member_count = spec->size;
         sim_coverage.scoped++;
     }
     oracle_offer(s, o, p->session->id,
