@@ -8,23 +8,11 @@
 
 static uint32_t round_number;
 
-static void on_send(void *user, const struct wire_msg *m)
-{
-    (void)user, (void)m;
-}
-
-static void on_close(void *user, uint32_t conn)
-{
-    (void)user, (void)conn;
-}
-
 static int setup(void **state)
 {
     (void)state;
     round_number = 1;
-    return join(
-        on_send, on_close,
-        &(struct wire_msg){.type = WIRE_WELCOME, .welcome = {.id = 10}});
+    return join(NULL, NULL, &welcome_10);
 }
 
 static struct op *launch(uint64_t tag)

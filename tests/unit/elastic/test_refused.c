@@ -5,22 +5,10 @@
 
 #include "../../../include/pccl.h"
 
-static void on_send(void *user, const struct wire_msg *m)
-{
-    (void)user, (void)m;
-}
-
-static void on_close(void *user, uint32_t conn)
-{
-    (void)user, (void)conn;
-}
-
 static int setup(void **state)
 {
     (void)state;
-    return join(
-        on_send, on_close,
-        &(struct wire_msg){.type = WIRE_WELCOME, .welcome = {.id = 10}});
+    return join(NULL, NULL, &welcome_10);
 }
 
 static bool is_refused(enum vote_kind kind)

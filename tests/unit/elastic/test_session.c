@@ -36,9 +36,7 @@ static void on_close(void *user, uint32_t conn)
 static int setup(void **state)
 {
     (void)state;
-    return join(
-        on_send, on_close,
-        &(struct wire_msg){.type = WIRE_WELCOME, .welcome = {.id = 10}});
+    return join(on_send, on_close, &welcome_10);
 }
 
 static void launch(uint64_t tag, const uint64_t *scope, uint32_t scope_size)

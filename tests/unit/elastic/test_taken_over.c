@@ -45,11 +45,6 @@ static void on_send(void *user, const struct wire_msg *m)
     }
 }
 
-static void on_close(void *user, uint32_t conn)
-{
-    (void)user, (void)conn;
-}
-
 /* The grace is of 5 seconds, the term 4. */
 static int setup(void **state)
 {
@@ -58,7 +53,7 @@ static int setup(void **state)
         .type = WIRE_WELCOME,
         .welcome = {
             .id = 10, .term = 4, .grace_ms = 5000, .secret = {{3, 77}}}};
-    int failed = join(on_send, on_close, &welcome);
+    int failed = join(on_send, NULL, &welcome);
     said[0] = '\0';
     return failed;
 }

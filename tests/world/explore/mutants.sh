@@ -26,7 +26,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 cp -r "$root/src" "$root/include" "$work/"
 mkdir -p "$work/tests/world" "$work/obj"
-cp -r "$root/tests/world/explore" "$work/tests/world/"
+cp -r "$root/tests/world/host" "$root/tests/world/explore" "$work/tests/world/"
 . "$root/tests/world/sim/reach.sh"
 cd "$work"
 

@@ -95,7 +95,8 @@ rm -rf "$work/src" "$work/include" "$work/tests"
 cp -r "$root/src" "$root/include" "$work/"
 mkdir -p "$work/tests/world" "$work/obj" "$work/sim" "$work/reach"
 cp -r "$root/tests/unit" "$work/tests/"
-cp -r "$root/tests/world/sim" "$root/tests/world/model" "$work/tests/world/"
+cp -r "$root/tests/world/host" "$root/tests/world/sim" "$root/tests/world/model" \
+    "$work/tests/world/"
 cd "$work"
 
 . "$here/cores.sh"
