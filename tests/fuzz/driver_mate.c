@@ -4,6 +4,8 @@
 #include "sparse.h"
 
 #include "../../include/pccl.h"
+#include "../world/host/hosted.h"
+#include "../world/host/line.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -106,11 +108,6 @@ static void to_master(void *user, const struct wire_msg *msg)
     world_send(&((struct mate *)user)->control, msg);
 }
 
-static void changed(void *user)
-{
-    (void)user;
-}
-
 /* ------------------------------------------------------------ life of a mate
  */
 
@@ -137,7 +134,7 @@ void world_mate_joins(uint32_t number)
     m->silent = m->refuses = m->listed = m->offers = false;
     struct session_config config = {
         .driver = {.user = m, .dial = dial, .close = close_conn},
-        .events = {.user = m, .to_master = to_master, .changed = changed},
+        .events = {.user = m, .to_master = to_master},
         .pool_size = 1,
         .deadline = WORLD_DEADLINE,
         .now = kernel_now};
@@ -148,9 +145,7 @@ void world_mate_joins(uint32_t number)
         config.driver.region_export = region_export;
         config.driver.region_attach = region_attach;
     }
-    assert(session_init(m->s, &config));
-    m->s->now = kernel_now;
-    links_set_now(m->s->links, kernel_now);
+    assert(host_open(m->s, &config));
     m->control.size = m->control.waits = 0;
     m->control.end.stream = NO_STREAM;
     uint32_t stream = kernel_pair(PORT_MASTER);
@@ -196,90 +191,59 @@ static bool dialed(struct mate *m, uint32_t conn)
     return true;
 }
 
-static bool read_shared(struct mate *m, uint32_t conn)
+static void ring(const struct mate *m, uint32_t conn, uint32_t what)
 {
     struct channel *c = conn_channel(m->s->links, conn);
-    const uint8_t *from;
-    size_t size = channel_ready(c, &from);
-    if (c->broken) {
+    const struct world_end *e = &m->conns[conn].end;
+    if (c && channel_ring(c, what)) (void)kernel_put(e->stream, e->side, "", 1);
+}
+
+static bool read_shared(struct mate *m, uint32_t conn)
+{
+    const struct world_end *e = &m->conns[conn].end;
+    uint8_t bells[64];
+    bool any = line_receive_shared(m->s->links, conn);
+    const struct channel *c = conn_channel(m->s->links, conn);
+    if (c && c->broken) {
         lost(m, conn);
         return true;
     }
-    if (size == 0) {
-        engine_rx_dry(m->s->engine, conn);
-        return false;
-    }
-    size = engine_rx_from(m->s->engine, conn, from, size);
-    if (conn_channel(m->s->links, conn) != c) return true;
-    if (size > 0) channel_read(c, size);
-    if (size > 0 && channel_ring(c, CHANNEL_WANTS_ROOM))
-        (void)kernel_put(m->conns[conn].end.stream, m->conns[conn].end.side, "",
-                         1);
-    return size > 0;
+    if (any) ring(m, conn, CHANNEL_WANTS_ROOM);
+    /* In a run with a key they are in clear (rule K9). */
+    while (e->stream != NO_STREAM &&
+           kernel_get(e->stream, e->side, bells, sizeof bells) > 0)
+        continue;
+    if (!any && e->stream != NO_STREAM && world_ended(e)) lost(m, conn);
+    return any;
+}
+
+static size_t get(void *user, uint32_t conn, uint8_t *to, size_t room)
+{
+    return world_get(&((struct mate *)user)->conns[conn].end, to, room);
 }
 
 static bool read_conn(struct mate *m, uint32_t conn)
 {
-    struct mate_conn *c = &m->conns[conn];
-    uint8_t bells[64], *to = NULL;
-    bool any = false;
-    if (conn_channel(m->s->links, conn)) {
-        any = read_shared(m, conn);
-        /* In a run with a key they are in clear (rule K9). */
-        while (c->end.stream != NO_STREAM &&
-               kernel_get(c->end.stream, c->end.side, bells, sizeof bells) > 0)
-            continue;
-        bool empty = !any && c->end.stream != NO_STREAM;
-        if (empty && world_ended(&c->end)) lost(m, conn);
-        return any;
-    }
-    size_t room = engine_rx_window(m->s->engine, conn, &to);
-    size_t got = room > 0 ? world_get(&c->end, to, room) : 0;
-    if (got > 0) {
-        (void)engine_rx(m->s->engine, conn, got);
-        return true;
-    }
-    engine_rx_dry(m->s->engine, conn);
-    if (world_ended(&c->end)) lost(m, conn);
+    if (conn_channel(m->s->links, conn)) return read_shared(m, conn);
+    if (line_receive(m->s->links, conn, get, m) > 0) return true;
+    conn_rx_dry(m->s->links, conn);
+    if (world_ended(&m->conns[conn].end)) lost(m, conn);
     return false;
 }
 
-static size_t put_shared(struct mate *m, uint32_t conn,
-                         const struct conn_part *parts, uint32_t count)
+static size_t put(void *user, uint32_t conn, const uint8_t *bytes, size_t size)
 {
-    struct channel *c = conn_channel(m->s->links, conn);
-    uint8_t *to = NULL;
-    size_t room = channel_room(c, &to), done = 0;
-    for (uint32_t i = 0; i < count && done < room; i++) {
-        size_t part = parts[i].size < room - done ? parts[i].size : room - done;
-        memcpy(to + done, parts[i].from, part);
-        done += part;
-    }
-    if (done > 0) channel_write(c, done);
-    return done;
+    struct mate *m = user;
+    return conn_sends_shared(m->s->links, conn)
+               ? line_put_shared(conn_channel(m->s->links, conn), bytes, size)
+               : world_put(&m->conns[conn].end, bytes, size);
 }
 
 static bool write_conn(struct mate *m, uint32_t conn)
 {
-    struct mate_conn *c = &m->conns[conn];
-    struct conn_part parts[2];
-    uint32_t count = engine_tx_window(m->s->engine, conn, parts);
-    size_t done;
-    if (count == 0) {
-        engine_clear_dirty(m->s->engine, conn);
-        return false;
-    }
-    if (conn_sends_shared(m->s->links, conn)) {
-        done = put_shared(m, conn, parts, count);
-        if (done > 0 &&
-            channel_ring(conn_channel(m->s->links, conn), CHANNEL_WANTS_DATA))
-            (void)kernel_put(c->end.stream, c->end.side, "", 1);
-    } else {
-        done = world_put(&c->end, parts[0].from, parts[0].size);
-        if (done == parts[0].size && count > 1)
-            done += world_put(&c->end, parts[1].from, parts[1].size);
-    }
-    if (done > 0) engine_tx(m->s->engine, conn, done);
+    bool rings = conn_sends_shared(m->s->links, conn);
+    size_t done = line_send(m->s->links, conn, put, m);
+    if (done > 0 && rings) ring(m, conn, CHANNEL_WANTS_DATA);
     return done > 0;
 }
 
@@ -332,8 +296,6 @@ static bool accept_all(struct mate *m)
 static bool hear_master(struct mate *m)
 {
     struct world_control *c = &m->control;
-    struct wire_msg msg;
-    size_t used;
     if (c->end.stream == NO_STREAM) {
         if (!session_may_resume(m->s) || !world_listens(PORT_MASTER))
             return false;
@@ -345,10 +307,7 @@ static bool hear_master(struct mate *m)
         return true;
     }
     bool any = world_fill(c);
-    while (world_next(c, &msg, &used)) {
-        session_on_message(m->s, &msg);
-        world_used(c, used);
-    }
+    world_used(c, host_hear(m->s, c->in, c->size));
     if (!world_ended(&c->end)) return any;
     world_hang_up(&c->end, false);
     session_master_gone(m->s, "gone");

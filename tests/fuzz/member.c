@@ -1,6 +1,8 @@
 /* member.c - the driver of a member under test. See member.h. */
 #include "member.h"
 
+#include "../world/host/hosted.h"
+#include "../world/host/line.h"
 #include "sparse.h"
 
 enum { FILL = 8, HOST = 2 };
@@ -17,11 +19,6 @@ static void to_master(void *user, const struct wire_msg *msg)
     static uint8_t frame[WIRE_FRAME_MAX];
     (void)user;
     (void)wire_encode(msg, frame);
-}
-
-static void changed(void *user)
-{
-    (void)user;
 }
 
 static uint32_t dial(void *user, const struct wire_addr *addr)
@@ -159,15 +156,7 @@ static uint64_t round_trip(void *user, uint64_t peer)
 
 void member_decode(struct member *u, const uint8_t *bytes, size_t size)
 {
-    static struct wire_store store;
-    struct wire_msg msg;
-    size_t used;
-    while (size > 0 &&
-           wire_decode(bytes, size, &store, &msg, &used) == WIRE_OK) {
-        session_on_message(u->s, &msg);
-        bytes += used;
-        size -= used;
-    }
+    (void)host_hear(u->s, bytes, size);
 }
 
 void member_tell(struct member *u, const struct wire_msg *msg)
@@ -192,20 +181,13 @@ static void receive_shared(struct member *u, uint32_t conn)
     uint32_t turns = 16;
     if (c) last_read = c;
     while (c && turns-- > 0) {
-        const uint8_t *from;
-        size_t size = channel_ready(c, &from);
+        bool any = line_receive_shared(u->links, conn);
+        if (conn_channel(u->links, conn) != c) return; /* closed */
         if (c->broken) {
             member_lose(u, conn);
             return;
         }
-        if (size == 0) {
-            engine_rx_dry(u->s->engine, conn);
-            break;
-        }
-        size = engine_rx_from(u->s->engine, conn, from, size);
-        if (conn_channel(u->links, conn) != c) return; /* closed */
-        if (size == 0) break;
-        channel_read(c, size);
+        if (!any) break;
         (void)channel_ring(c, CHANNEL_WANTS_ROOM);
     }
     if (c && conn_channel(u->links, conn) == c) {
@@ -239,25 +221,13 @@ static void write_shared(struct member *u, uint32_t conn, const uint8_t *bytes,
     }
 }
 
+/* What is not read waits in the socket, here for good. */
 static void receive_socket(struct member *u, uint32_t conn,
                            const uint8_t *bytes, size_t size)
 {
-    struct engine *e = u->s->engine;
-    while (size > 0 && u->conns[conn].used && !conn_channel(u->links, conn)) {
-        uint8_t *to = NULL;
-        size_t room = engine_rx_window(e, conn, &to);
-        if (room == 0)
-            return; /* parked: it waits in the socket, here for good
-                     */
-        size_t part = size < room ? size : room;
-        memcpy(to, bytes, part);
-        bytes += part;
-        size -= part;
-        if (!engine_rx(e, conn, part)) return;
-        if (conn_is_free(u->links, conn)) return;
-    }
-    if (size > 0 && conn_channel(u->links, conn))
-        write_shared(u, conn, bytes, size);
+    size_t done = line_give(u->links, conn, bytes, size);
+    if (done < size && conn_channel(u->links, conn))
+        write_shared(u, conn, bytes + done, size - done);
 }
 
 void member_receive(struct member *u, uint32_t conn, const uint8_t *bytes,
@@ -477,24 +447,23 @@ static uint32_t pool_of(const struct tape_record *config)
 
 static void open_session(struct member *u, const struct tape_record *config)
 {
-    struct session_config c = {
-        .driver = {.user = u,
-                   .dial = dial,
-                   .close = close_conn,
-                   .share = share,
-                   .join = join,
-                   .shared = shared,
-                   .region_export = region_export,
-                   .region_attach = region_attach,
-                   .cma_read = cma_read,
-                   .cma_works = cma_works,
-                   .cma_lends = cma_lends,
-                   .cma_prefers = cma_prefers,
-                   .cma_compared = cma_compared,
-                   .round_trip = round_trip},
-        .events = {.user = u, .to_master = to_master, .changed = changed},
-        .pool_size = pool_of(config),
-        .deadline = DEADLINE};
+    struct session_config c = {.driver = {.user = u,
+                                          .dial = dial,
+                                          .close = close_conn,
+                                          .share = share,
+                                          .join = join,
+                                          .shared = shared,
+                                          .region_export = region_export,
+                                          .region_attach = region_attach,
+                                          .cma_read = cma_read,
+                                          .cma_works = cma_works,
+                                          .cma_lends = cma_lends,
+                                          .cma_prefers = cma_prefers,
+                                          .cma_compared = cma_compared,
+                                          .round_trip = round_trip},
+                               .events = {.user = u, .to_master = to_master},
+                               .pool_size = pool_of(config),
+                               .deadline = DEADLINE};
     u->shares = !config || (config->size > 0 && (config->bytes[0] & 1));
     if (!u->shares) {
         c.driver.share = NULL;
@@ -503,7 +472,7 @@ static void open_session(struct member *u, const struct tape_record *config)
         c.driver.region_export = NULL;
         c.driver.region_attach = NULL;
     }
-    assert(session_init(u->s, &c));
+    assert(host_open(u->s, &c));
     u->s->waits.reports = true;
     u->s->engine->sums_least = 0; /* rule D9f */
     u->s->engine->pull_least = 1; /* rule D27 */

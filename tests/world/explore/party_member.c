@@ -2,9 +2,9 @@
 #include "party.h"
 
 #include "../../../include/pccl.h"
-#include "../../../src/elastic/session.h"
-#include "../../../src/link/link.h"
 #include "../../../src/ring/engine.h"
+#include "../host/hosted.h"
+#include "../host/line.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +36,6 @@ static void to_master(void *user, const struct wire_msg *msg)
 {
     (void)user;
     party_effect(EFFECT_CONTROL, 0, party_encode(msg));
-}
-
-static void changed(void *user)
-{
-    (void)user;
 }
 
 static uint32_t take_conn(struct member *m)
@@ -79,12 +74,12 @@ void *member_new(uint32_t number)
     PARTY_CHECK(m->session, "no memory");
     struct session_config config = {
         .driver = {.user = m, .dial = dial, .close = close_conn},
-        .events = {.user = m, .to_master = to_master, .changed = changed},
+        .events = {.user = m, .to_master = to_master},
         .pool_size = 1,
-        .deadline = EXPLORE_DEADLINE};
-    PARTY_CHECK(session_init(m->session, &config), "no memory");
+        .deadline = EXPLORE_DEADLINE,
+        .now = party_time(0)};
+    PARTY_CHECK(host_open(m->session, &config), "no memory");
     struct engine *e = m->session->engine;
-    m->session->now = e->links.now = party_time(0);
     e->links.fill_size = 8;
     if (party_config.algorithm)
         PARTY_CHECK(engine_force(e, party_config.algorithm),
@@ -106,19 +101,11 @@ static void start(struct member *m)
 static void feed(struct member *m, uint32_t conn, uint32_t message)
 {
     static uint8_t bytes[4096];
-    size_t size, done = 0;
+    size_t size;
     const void *from = intern_get(&party_messages, message, &size);
     PARTY_CHECK(size <= sizeof bytes, "a frame of %zu bytes", size);
     memcpy(bytes, from, size);
-    while (done < size && m->conns[conn]) {
-        uint8_t *to = NULL;
-        size_t part = engine_rx_window(m->session->engine, conn, &to);
-        if (part == 0) break;
-        if (part > size - done) part = size - done;
-        memcpy(to, bytes + done, part);
-        done += part;
-        (void)engine_rx(m->session->engine, conn, part);
-    }
+    size_t done = line_give(m->session->links, conn, bytes, size);
     if (done < size && m->conns[conn])
         party_effect(EFFECT_LEFT, conn,
                      intern_put(&party_messages, bytes + done, size - done));
@@ -134,6 +121,7 @@ static void send_frames(struct member *m, uint32_t conn)
         struct conn_part parts[2];
         uint32_t count = engine_tx_window(e, conn, parts);
         if (count == 0) engine_clear_dirty(e, conn);
+        /* One by one: a frame may find the socket full (FLAG_FULL). */
         for (uint32_t i = 0; i < count; i++) {
             PARTY_CHECK(size + parts[i].size <= sizeof bytes, "too much data");
             memcpy(bytes + size, parts[i].from, parts[i].size);

@@ -2,8 +2,9 @@
 #include "scale.h"
 
 #include "../../../include/pccl.h"
-#include "../../../src/link/link.h"
 #include "../../../src/ring/engine.h"
+#include "../host/hosted.h"
+#include "../host/line.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,11 +49,6 @@ static void on_close(void *user, uint32_t conn)
     scale_leave(st, m->conns[conn].side);
 }
 
-static void on_changed(void *user)
-{
-    (void)user;
-}
-
 static void to_master(void *user, const struct wire_msg *msg)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
@@ -71,11 +67,11 @@ void scale_member_begin(uint32_t number)
         scale.now + PCCL_TIME_OF_TICK(SCALE_DEADLINE) / 128 * (number % 128);
     struct session_config config = {
         .driver = {.user = m, .dial = on_dial, .close = on_close},
-        .events = {.user = m, .to_master = to_master, .changed = on_changed},
+        .events = {.user = m, .to_master = to_master},
         .pool_size = 1,
         .deadline = SCALE_DEADLINE,
         .now = scale.now};
-    SCALE_CHECK(session_init(m->session, &config));
+    SCALE_CHECK(host_open(m->session, &config));
     m->session->waits.reports = true;
     m->control = scale_connect(number, 0, SCALE_MASTER);
     struct wire_msg hello = {.type = WIRE_HELLO};
@@ -134,74 +130,69 @@ void scale_member_dialed(struct scale_stream *st)
 
 static bool control_read(struct scale_member *m)
 {
-    static struct wire_store store;
     struct net_pipe *p = &m->control->pipe[1];
-    struct wire_msg msg;
-    size_t used = 0;
-    bool any = false;
-    while (m->control && p->count > 0 &&
-           wire_decode(p->bytes + p->first, p->count, &store, &msg, &used) ==
-               WIRE_OK) {
-        session_on_message(m->session, &msg);
-        p->first += used;
-        p->count -= used;
-        any = true;
-    }
+    size_t size = host_hear(m->session, p->bytes + p->first, p->count);
+    p->first += size;
+    p->count -= size;
     SCALE_CHECK(!p->ended);
-    if (any) scale_was_read(m->control, 0);
-    return any;
+    if (size > 0) scale_was_read(m->control, 0);
+    return size > 0;
+}
+
+static size_t get(void *user, uint32_t conn, uint8_t *to, size_t room)
+{
+    const struct scale_member *m = user;
+    struct scale_stream *st = m->conns[conn].stream;
+    int side = m->conns[conn].side;
+    size_t size = net_read(&st->pipe[!side], to, room);
+    scale_was_read(st, side);
+    return size;
+}
+
+static size_t put(void *user, uint32_t conn, const uint8_t *bytes, size_t size)
+{
+    const struct scale_member *m = user;
+    return scale_write(m->conns[conn].stream, m->conns[conn].side, bytes, size);
+}
+
+/* The stream of a connection that is up, or NULL. */
+static struct scale_stream *stream_of(const struct scale_member *m,
+                                      uint32_t conn)
+{
+    struct scale_stream *st = m->conns[conn].stream;
+    return st && !st->dials ? st : NULL;
 }
 
 static bool conn_read(struct scale_member *m, uint32_t conn)
 {
-    struct engine *e = m->session->engine;
+    struct links *n = m->session->links;
+    const struct scale_stream *st;
     bool any = false;
-    for (;;) {
-        struct scale_stream *st = m->conns[conn].stream;
-        if (!st || st->dials) return any;
-        int side = m->conns[conn].side;
-        struct net_pipe *p = &st->pipe[!side];
-        if (p->count == 0 && p->ended) {
-            on_close(m, conn);
-            engine_closed(e, conn);
-            return true;
+    while ((st = stream_of(m, conn)) != NULL) {
+        const struct net_pipe *p = &st->pipe[!m->conns[conn].side];
+        if (p->count > 0) {
+            if (line_receive(n, conn, get, m) == 0) return any;
+            SCALE_CHECK(!conn_is_free(n, conn));
+            any = true;
+            continue;
         }
-        if (p->count == 0) {
-            engine_rx_dry(e, conn);
+        if (!p->ended) {
+            conn_rx_dry(n, conn);
             return any;
         }
-        uint8_t *to = NULL;
-        size_t size = engine_rx_window(e, conn, &to);
-        if (size == 0) return any;
-        size = net_read(p, to, size);
-        scale_was_read(st, side);
-        any = true;
-        SCALE_CHECK(engine_rx(e, conn, size));
+        on_close(m, conn);
+        conn_closed(n, conn);
+        return true;
     }
+    return any;
 }
 
 static bool conn_write(struct scale_member *m, uint32_t conn)
 {
-    struct engine *e = m->session->engine;
+    struct links *n = m->session->links;
     bool any = false;
-    for (;;) {
-        struct scale_stream *st = m->conns[conn].stream;
-        if (!st || st->dials || !engine_may_send(e, conn)) return any;
-        struct conn_part parts[2];
-        uint32_t count = engine_tx_window(e, conn, parts);
-        if (count == 0) {
-            engine_clear_dirty(e, conn);
-            return any;
-        }
-        size_t done = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            size_t sent = scale_write(st, m->conns[conn].side, parts[i].from,
-                                      parts[i].size);
-            done += sent;
-            if (sent < parts[i].size) break;
-        }
-        if (done == 0) return any;
-        engine_tx(e, conn, done);
+    while (stream_of(m, conn) && conn_may_send(n, conn)) {
+        if (line_send(n, conn, put, m) == 0) break;
         any = true;
     }
     return any;
