@@ -12,6 +12,7 @@ FOLDERS = ("include", "src", "kernels", "tests", "examples", "python")
 FILE_LINES = 600
 FUNCTION_LINES = 75
 COLUMNS = 80
+CIRCLE = 5  # files of src/master/ that call each other
 PATIENCE = 300  # seconds; as in tests/patience.h
 
 # A contract that its reader has in one place may be long.
@@ -443,6 +444,50 @@ def check_called(files):
             yield path, f"nothing in src/ calls {name}()"
 
 
+def circles(files):
+    """The circles of files that call each other's functions, larger first; a
+    function belongs to the file that defines it and is visible outside."""
+    codes = {path: code_only(text) for path, text in files.items()}
+    where, inside = {}, {}
+    for path, code in codes.items():
+        for name in re.findall(r"^(?!static|typedef)[a-z_][\w\s*]*?\b(\w+)"
+                               r"\([^;{}]*?\)\n\{", code, flags=re.M):
+            where[name] = path
+        inside[path] = set(re.findall(r"^static [\w\s*]*?\b(\w+)\(", code,
+                                      flags=re.M))
+    calls = {path: {where[word]
+                    for word in set(re.findall(r"\w+", code)) - inside[path]
+                    if word in where} - {path}
+             for path, code in codes.items()}
+
+    def reached(path):
+        seen, left = set(), [path]
+        while left:
+            for other in calls[left.pop()] - seen:
+                seen.add(other)
+                left.append(other)
+        return seen
+
+    reach = {path: reached(path) for path in calls}
+    found = {frozenset(other for other in reach[path] if path in reach[other])
+             for path in calls if path in reach[path]}
+    return sorted((sorted(circle) for circle in found), key=len, reverse=True)
+
+
+def check_circles(files):
+    """The files of the coordinator call each other in small circles; those of
+    the agreement proper, by themselves, in none."""
+    master = {path: text for path, text in files.items()
+              if path.startswith("src/master/") and path.endswith(".c")}
+    proper = {path: text for path, text in master.items()
+              if re.match(r"src/master/(state/)?\w+\.c$", path)}
+    for group, most in ((master, CIRCLE), (proper, 1)):
+        for circle in circles(group):
+            if len(circle) > most:
+                yield circle[0], (f"a circle of {len(circle)} files, more than "
+                                  f"{most}: " + " ".join(circle))
+
+
 def check_patience(text):
     """Faults in a CMakeLists.txt, script or program of a test: a time limit
     that judges how busy the machine is."""
@@ -470,6 +515,20 @@ def self_test():
          "src/mpi/b.c": "int b = f();\n", "tests/c.c": "int c = g();\n"})]
     if unused != ["nothing in src/ calls g()"]:
         sys.exit(f"self-test: functions that nothing calls -> {unused}")
+    ring = {f"src/master/watch/{i}.c": f"int f{i}(void)\n{{\n    f{(i + 1) % 6}"
+            "();\n}\n" for i in range(6)}
+    round_ = {"src/master/a.c": "void a(int x)\n{\n    b();\n}\n",
+              "src/master/state/b.c": "void\nb(void)\n{\n    a(1);\n}\n"}
+    apart = {"src/master/a.c": "static void b(void)\n{\n}\nvoid a(void)\n{\n"
+             "    b();\n}\n", "src/master/b.c": "void c(void)\n{\n    a();\n}"
+             "\nvoid b(void)\n{\n}\n", "src/master/c.h": "void c(void);\n"}
+    for files, wanted in ((ring, ["6 files, more than 5"]),
+                          (dict(list(ring.items())[:5]), []),
+                          (round_, ["2 files, more than 1"]), (apart, [])):
+        found = [fault for _, fault in check_circles(files)]
+        if len(found) != len(wanted) or not all(
+                map(str.__contains__, found, wanted)):
+            sys.exit(f"self-test: circles -> {found}")
     head = "/* a.c - x. */\n"
     cases = [  # path, text, part of the fault, or None for a good file
         ("src/ring/a.c", head + "#include <string.h>\n", None),
@@ -550,7 +609,8 @@ def main(root):
         for number, fault in check(path, text):
             print(f"{path}:{number}: {fault}")
             count += 1
-    for path, fault in [*check_names(texts), *check_called(texts)]:
+    for path, fault in [*check_names(texts), *check_called(texts),
+                        *check_circles(texts)]:
         print(f"{path}: {fault}")
         count += 1
     for file in sorted((root / "tests").rglob("*")):

@@ -51,15 +51,6 @@ void admission_refuse(struct master *m)
     }
 }
 
-bool admission_all_open(const struct master *m)
-{
-    for (uint32_t i = 0; i < m->group_count; i++) {
-        const struct master_group *g = &m->groups[m->group_list[i]];
-        if (g->phase != GROUP_OPEN || g->restart) return false;
-    }
-    return true;
-}
-
 /* A group has no ring, or a better one than the current ring is known. */
 static bool any_ring_due(const struct master *m)
 {
@@ -88,7 +79,7 @@ static pccl_ns first_vote(const struct master *m)
  * made, an update retries without newcomers (R4). */
 void admission_admit(struct master *m)
 {
-    if (!admission_all_open(m)) return;
+    if (!master_all_open(m)) return;
     uint32_t members = master_count(m, PEER_MEMBER);
     if (m->job && m->founded && members == 0) admission_refuse(m);
     uint32_t waiting = m->in_state[PEER_REGISTERED];

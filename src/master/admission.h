@@ -13,8 +13,6 @@ void admission_settle(struct master *m);
 void admission_refuse(struct master *m);
 /* Begins the first view, or an update that all members have voted for. */
 void admission_admit(struct master *m);
-/* No group is in a round. */
-bool admission_all_open(const struct master *m);
 
 /* Refuses a HELLO: there are so many peers already. */
 void admission_full(struct master *m, uint32_t link, uint32_t known);

@@ -425,7 +425,7 @@ void dispute_text_crossed(struct master *m, uint32_t group, uint64_t tag,
         add(&out, first ? ": " : "; ");
         first = false;
         for (uint32_t r = 0; r < t->world; r++)
-            if (round_ops_has_rank(t, op->scope, r)) m->links[count++] = r;
+            if (table_has_rank(t, op->scope, r)) m->links[count++] = r;
         add_ranks(&out, m->links, count);
         add(&out, " on ");
         add_ranks(&out, m->links, runners(m, t, i));

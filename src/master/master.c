@@ -1,5 +1,5 @@
-/* master.c - membership: which peers there are, and their votes. See
- * master.h. */
+/* master.c - what each message begins, and what follows from the state after
+ * every event. See master.h. */
 #include "master.h"
 
 #include "admission.h"
@@ -11,14 +11,6 @@
 #include <string.h>
 
 #define STATE_BIT(s) BIT(PEER_##s)
-
-static const uint32_t may_become[PEER_STATE_COUNT] = {
-    [PEER_FREE] = STATE_BIT(CONNECTED),
-    [PEER_CONNECTED] = STATE_BIT(REGISTERED) | STATE_BIT(FREE),
-    [PEER_REGISTERED] = STATE_BIT(MEMBER) | STATE_BIT(FREE),
-    [PEER_MEMBER] = STATE_BIT(DEAD) | STATE_BIT(FREE),
-    [PEER_DEAD] = STATE_BIT(FREE),
-};
 
 /* States in which a peer may send each message; zero: only the master sends
  * it. */
@@ -89,150 +81,10 @@ static void group_clear(struct master_group *g)
 void master_free(struct master *m)
 {
     for (uint32_t i = 0; i < m->group_end; i++) group_clear(&m->groups[i]);
-    for (uint32_t i = 0; i < m->link_end; i++) told_forget(m, i);
-    replicas_end(m);
+    m->edges = NULL; /* it outlives the master */
+    for (uint32_t i = 0; i < m->link_end; i++) master_release(m, i);
+    replicas_void(m);
     succession_end(m);
-}
-
-static void tally(struct master_tally *t, const struct master_peer *p,
-                  uint32_t by)
-{
-    t->members += by;
-    for (int kind = 0; kind < VOTE_KIND_COUNT; kind++)
-        if (p->voted[kind]) t->votes[kind] += by;
-}
-
-/* Adds a peer to what is counted, or with -1 takes it away. */
-static void count(struct master *m, const struct master_peer *p, uint32_t by)
-{
-    enum master_peer_state s = p->state;
-    struct master_group *g = &m->groups[p->group];
-    if (s != PEER_FREE) m->in_state[s] += by;
-    if (s == PEER_FREE || s == PEER_CONNECTED) return;
-    g->peers += by;
-    if (s == PEER_REGISTERED && !p->join) m->founders += by;
-    if (s != PEER_MEMBER || p->leaving) return;
-    tally(&m->tally, p, by);
-    tally(&g->tally, p, by);
-}
-
-/* The only writer of a peer's state. */
-static void move(struct master *m, uint32_t link, enum master_peer_state next)
-{
-    PCCL_ASSERT(may_become[m->peers[link].state] & BIT(next));
-    count(m, &m->peers[link], UINT32_MAX);
-    if (next == PEER_FREE) edges_remove(m, link);
-    if (next == PEER_FREE) told_forget(m, link);
-    if (next == PEER_FREE) replicas_forget(m, link);
-    m->groups[m->peers[link].group].samples.stale = true;
-    m->peers[link].state = next;
-    count(m, &m->peers[link], 1);
-    if (next == PEER_FREE) memset(&m->peers[link], 0, sizeof m->peers[link]);
-    if (next == PEER_FREE && link < m->link_free) m->link_free = link;
-    while (m->link_free < MASTER_LINKS_MAX &&
-           m->peers[m->link_free].state != PEER_FREE)
-        m->link_free++;
-}
-
-void master_peer_move(struct master *m, uint32_t link,
-                      enum master_peer_state next)
-{
-    move(m, link, next);
-}
-
-void master_vote(struct master *m, uint32_t link, int kind, bool voted)
-{
-    struct master_peer *p = &m->peers[link];
-    count(m, p, UINT32_MAX);
-    p->voted[kind] = voted;
-    count(m, p, 1);
-}
-
-bool master_finds(const struct master *m, uint32_t *hint, master_test *is,
-                  uint32_t group, uint32_t what)
-{
-    uint32_t i = *hint < m->link_end ? *hint : 0;
-    for (uint32_t left = m->link_end; left > 0; left--) {
-        if (is(m, &m->peers[i], group, what)) {
-            *hint = i;
-            return true;
-        }
-        i = i + 1 < m->link_end ? i + 1 : 0;
-    }
-    return false;
-}
-
-uint32_t master_count(const struct master *m, enum master_peer_state state)
-{
-    uint32_t free = m->link_end;
-    for (int s = PEER_FREE + 1; s < PEER_STATE_COUNT; s++)
-        free -= m->in_state[s];
-    return state == PEER_FREE ? free : m->in_state[state];
-}
-
-uint32_t master_free_link(const struct master *m)
-{
-    uint32_t strangers = m->in_state[PEER_CONNECTED];
-    if (m->link_free == MASTER_LINKS_MAX) return MASTER_NO_LINK;
-    for (uint32_t i = 0; i < m->link_end && strangers >= MASTER_STRANGERS_MAX;
-         i++)
-        strangers -= m->peers[i].held != NULL;
-    return strangers < MASTER_STRANGERS_MAX ? m->link_free : MASTER_NO_LINK;
-}
-
-void master_send(struct master *m, uint32_t link, const struct wire_msg *msg)
-{
-    m->out.send(m->out.user, &link, 1, msg);
-}
-
-void master_note_send(struct master *m, const struct master_note *note)
-{
-    if (m->out.note) m->out.note(m->out.user, note);
-}
-
-/* Removes a peer. A member stays in the current view as DEAD until the next
- * view is installed (rule M6). */
-static void forget(struct master *m, uint32_t link, bool lost)
-{
-    struct master_peer *p = &m->peers[link];
-    struct master_group *g = &m->groups[p->group];
-    bool decided = p->proposed && g->decided;
-    if (p->state == PEER_REGISTERED && decided) move(m, link, PEER_MEMBER);
-    if (p->state != PEER_MEMBER) {
-        /* A proposed newcomer that vanishes invalidates the proposal (M4). */
-        if (p->proposed) g->restart = true;
-        move(m, link, PEER_FREE);
-        return;
-    }
-    if (g->phase == GROUP_OPEN && !g->restart) g->broken_at = m->now;
-    p->lost = lost;
-    p->proposed = decided; /* J5: the next view has it, as DEAD */
-    if (p->sync.part != PART_NONE) g->sync_changed = true;
-    g->restart = true;
-    move(m, link, PEER_DEAD);
-}
-
-void master_hang_up(struct master *m, uint32_t link, const char *reason)
-{
-    m->out.close(m->out.user, link, reason);
-    m->peers[link].dropped = true;
-    forget(m, link, true);
-}
-
-void master_evict(struct master *m, uint32_t link, const char *reason,
-                  enum wire_evict kind)
-{
-    struct master_peer *p = &m->peers[link];
-    struct wire_msg evict = {.type = WIRE_EVICT, .abort.code = (int32_t)kind};
-    size_t size = strnlen(reason, WIRE_TEXT_MAX);
-    memcpy(evict.abort.text, reason, size);
-    if (p->state == PEER_MEMBER || p->state == PEER_REGISTERED) {
-        struct master_note note = {
-            .kind = NOTE_EVICTED, .peer = p, .reason = reason};
-        master_note_send(m, &note);
-    }
-    master_send(m, link, &evict);
-    master_hang_up(m, link, reason);
 }
 
 static uint32_t find_group(struct master *m, uint32_t number)
@@ -283,7 +135,7 @@ static void on_hello(struct master *m, uint32_t link,
     p->join = msg->hello.join && (m->founded || !m->alone);
     p->stays = msg->hello.stays;
     p->since = m->now;
-    move(m, link, PEER_REGISTERED);
+    master_peer_move(m, link, PEER_REGISTERED);
     edges_add(m, link);
 
     struct wire_msg welcome = {.type = WIRE_WELCOME};
@@ -323,13 +175,11 @@ static void on_leave(struct master *m, uint32_t link)
     struct master_group *g = &m->groups[p->group];
     if (p->state == PEER_REGISTERED) {
         m->out.close(m->out.user, link, "left before it was accepted");
-        forget(m, link, false);
+        master_forget(m, link, false);
         return;
     }
     if (p->leaving) return;
-    count(m, p, UINT32_MAX);
-    p->leaving = true;
-    count(m, p, 1);
+    master_leaves(m, link);
     g->samples.stale = true;
     m->left = true;
     bool waits = g->phase == GROUP_PROBING || g->phase == GROUP_SOLVING;
@@ -361,7 +211,7 @@ static void on_relay(struct master *m, uint32_t link,
         return;
     }
     m->out.relay(m->out.user, link, msg);
-    move(m, link, PEER_FREE);
+    master_peer_move(m, link, PEER_FREE);
 }
 
 /* False: it was dropped. */
@@ -387,8 +237,10 @@ void master_received(struct master *m, uint32_t link,
         on_hello(m, link, msg);
         return;
     case WIRE_VOTE:
-    case WIRE_SYNC:
         votes_take(m, link, msg);
+        return;
+    case WIRE_SYNC:
+        state_vote_asked(m, link, msg);
         return;
     case WIRE_SUSPECT:
     case WIRE_REFRESH:
@@ -548,7 +400,7 @@ void master_step(struct master *m, const struct master_event *event)
     bool plain = false; /* a heartbeat, which decides nothing: stay O(1) */
     switch (event->type) {
     case MASTER_CONNECTED:
-        move(m, event->link, PEER_CONNECTED);
+        master_peer_move(m, event->link, PEER_CONNECTED);
         if (event->link >= m->link_end) m->link_end = event->link + 1;
         m->peers[event->link].last_recv = event->now;
         m->peers[event->link].info.addr = event->addr;
@@ -568,7 +420,7 @@ void master_step(struct master *m, const struct master_event *event)
         master_drop(m, event->link, event->reason);
         break;
     case MASTER_CLOSED:
-        forget(m, event->link, !m->peers[event->link].leaving);
+        master_forget(m, event->link, !m->peers[event->link].leaving);
         break;
     case MASTER_TICK:
         on_tick(m);

@@ -416,6 +416,8 @@ const char *master_invalid(const struct master *m);
 /* A message that was held. */
 void master_received(struct master *m, uint32_t link,
                      const struct wire_msg *msg);
+
+/* members.c: the peers; it calls nothing of the other files that agree. */
 void master_send(struct master *m, uint32_t link, const struct wire_msg *msg);
 void master_evict(struct master *m, uint32_t link, const char *reason,
                   enum wire_evict kind);
@@ -427,8 +429,20 @@ static inline void master_drop(struct master *m, uint32_t link,
 /* As master_drop, without telling the peer. */
 void master_hang_up(struct master *m, uint32_t link, const char *reason);
 void master_note_send(struct master *m, const struct master_note *note);
+/* Gives back what the master holds of a peer. */
+void master_release(struct master *m, uint32_t link);
+/* The only writer of a peer's state. */
 void master_peer_move(struct master *m, uint32_t link,
                       enum master_peer_state next);
+/* The peer has gone; a member stays in its view as DEAD until the next one is
+ * installed (rule M6). */
+void master_forget(struct master *m, uint32_t link, bool lost);
+void master_leaves(struct master *m, uint32_t link); /* it asks to (M7) */
+/* Links of a group's live members, leaving ones included, into m->links; ids of
+ * its dead, with those that leave if wished, into m->ids. */
+uint32_t master_live_links(struct master *m, uint32_t group);
+uint32_t master_dead_ids(struct master *m, uint32_t group, bool leavers);
+bool master_all_open(const struct master *m); /* no group is in a round */
 
 /* Whether it waits in a vote that others of its group must join. */
 static inline bool master_waits(const struct master_peer *p)
@@ -450,8 +464,6 @@ void round_reply(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_result(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg);
-uint32_t round_live_links(struct master *m, uint32_t group);
-uint32_t round_dead_ids(struct master *m, uint32_t group, bool leavers);
 
 /* round_ops.c: what is known of the operations. Where a function returns text,
  * the member has broken the protocol: the reason to drop it, or NULL. */
@@ -474,8 +486,6 @@ void round_ops_send_verdicts(struct master *m, uint32_t group);
  * members that wait in a vote (F6a). */
 void round_ops_judge(struct master *m, uint32_t group);
 void round_ops_refuse(struct master *m, uint32_t group);
-bool round_ops_has_rank(const struct master_table *t, uint32_t scope,
-                        uint32_t rank);
 /* The set number k of a message: its members as bits over the ranks, and the
  * number that they give. False: it cannot be a scope of the sender. */
 bool round_read_set(struct master *m, uint32_t link, const struct wire_msg *msg,

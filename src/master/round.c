@@ -15,29 +15,6 @@ static struct master_group *group_of(struct master *m, uint32_t link)
     return &m->groups[m->peers[link].group];
 }
 
-/* Links of the group's live members, leaving ones included, into m->links. */
-uint32_t round_live_links(struct master *m, uint32_t group)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        if (m->peers[i].state == PEER_MEMBER && m->peers[i].group == group)
-            m->links[count++] = i;
-    }
-    return count;
-}
-
-uint32_t round_dead_ids(struct master *m, uint32_t group, bool leavers)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->group != group) continue;
-        bool leaves = leavers && p->state == PEER_MEMBER && p->leaving;
-        if (p->state == PEER_DEAD || leaves) m->ids[count++] = p->info.id;
-    }
-    return count;
-}
-
 /* Rules R4c, R4d: an operation has no link to the peer, and there may be more
  * pairs without one. */
 static void cannot_reach(struct master *m, const struct master_peer *p,
@@ -119,10 +96,10 @@ static void begin(struct master *m, uint32_t group)
     round_ops_begin(m, group);
     struct wire_msg flush = {
         .type = WIRE_FLUSH, .round = g->round, .epoch = g->epoch};
-    flush.id_count = round_dead_ids(m, group, false);
+    flush.id_count = master_dead_ids(m, group, false);
     flush.ids = m->ids;
     dispute_ask(g, &flush);
-    uint32_t count = round_live_links(m, group);
+    uint32_t count = master_live_links(m, group);
     m->out.send(m->out.user, m->links, count, &flush);
     limits_begin(m, group);
 }

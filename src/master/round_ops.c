@@ -32,14 +32,6 @@ void round_ops_clear(struct master_group *g)
     g->table = (struct master_table){0};
 }
 
-bool round_ops_has_rank(const struct master_table *t, uint32_t scope,
-                        uint32_t rank)
-{
-    if (t->scopes[scope].number == 0) return true;
-    const uint64_t *bits = t->bits + (size_t)scope * t->words;
-    return rank / 64 < t->words && bits[rank / 64] >> rank % 64 & 1;
-}
-
 static uint32_t *head_of(const struct master_table *t,
                          const struct wire_op *name)
 {
@@ -162,7 +154,7 @@ void round_ops_begin(struct master *m, uint32_t group)
     }
     g->table.world = world;
     g->table.words = (world + 63) / 64;
-    uint32_t live = round_live_links(m, group);
+    uint32_t live = master_live_links(m, group);
     (void)add_scope(&g->table, 0, NULL, live); /* or the first list fails */
 }
 
@@ -297,8 +289,7 @@ static uint32_t links_of(struct master *m, uint32_t group, uint32_t scope,
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (p->state != PEER_MEMBER || p->group != group) continue;
-        if (!round_ops_has_rank(t, scope, p->rank) ||
-            (proposed && !p->proposed))
+        if (!table_has_rank(t, scope, p->rank) || (proposed && !p->proposed))
             continue;
         m->links[count++] = i;
     }
@@ -314,7 +305,7 @@ static uint32_t next_asked(const struct master_table *t, uint32_t rank,
         while (op != MASTER_NO_OP && !t->ops[op].doubt) op = t->ops[op].next;
         if (op != MASTER_NO_OP) return op;
         do scope++;
-        while (scope < t->scope_count && !round_ops_has_rank(t, scope, rank));
+        while (scope < t->scope_count && !table_has_rank(t, scope, rank));
         if (scope == t->scope_count) return MASTER_NO_OP;
         op = t->scopes[scope].first;
     }
@@ -477,7 +468,7 @@ static void apply_forced(struct master_group *g)
     for (uint32_t i = 0; i < g->forced_count; i++) {
         const struct master_forced *f = &g->forced[i];
         struct master_op *op = find_op(&g->table, &f->op);
-        if (op && round_ops_has_rank(&g->table, op->scope, f->rank))
+        if (op && table_has_rank(&g->table, op->scope, f->rank))
             op->forced = f->op.state;
     }
 }

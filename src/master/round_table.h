@@ -48,6 +48,14 @@ struct master_table {
     uint32_t texts; /* sent with verdicts */
 };
 
+static inline bool table_has_rank(const struct master_table *t, uint32_t scope,
+                                  uint32_t rank)
+{
+    if (t->scopes[scope].number == 0) return true;
+    const uint64_t *bits = t->bits + (size_t)scope * t->words;
+    return rank / 64 < t->words && bits[rank / 64] >> rank % 64 & 1;
+}
+
 /* A set of members in a message. */
 struct master_set {
     uint64_t number; /* scope.h */

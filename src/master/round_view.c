@@ -103,7 +103,7 @@ void round_send_proposal(struct master *m, uint32_t group, uint32_t count)
     msg.epoch = g->epoch;
     msg.member_count = count - old;
     msg.members = m->members + old;
-    msg.id_count = round_dead_ids(m, group, true);
+    msg.id_count = master_dead_ids(m, group, true);
     msg.ids = m->ids;
     if (old > 0) m->out.send(m->out.user, m->sorted, old, &msg);
 }

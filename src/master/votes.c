@@ -1,33 +1,27 @@
 /* votes.c - the votes of all members. See votes.h. */
 #include "votes.h"
 
-#include "admission.h"
-
-static void take_vote(struct master *m, uint32_t link,
-                      const struct wire_msg *msg)
+/* Numbers may wrap around. */
+bool votes_is_new(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_peer *p = &m->peers[link];
-    if (p->voted[msg->vote.kind]) {
+    bool pending = msg->type == WIRE_VOTE && msg->vote.kind == VOTE_PENDING;
+    if ((int32_t)(msg->round - p->call) <= 0) return false; /* came before */
+    p->call = msg->round;
+    /* Rule F6: it was under way when INSTALL refused it. */
+    if (!pending && msg->epoch < p->refused) return false;
+    p->voted_at = m->now;
+    return true;
+}
+
+void votes_take(struct master *m, uint32_t link, const struct wire_msg *msg)
+{
+    if (!votes_is_new(m, link, msg)) return;
+    if (m->peers[link].voted[msg->vote.kind]) {
         master_drop(m, link, "voted twice for the same question");
         return;
     }
     master_vote(m, link, msg->vote.kind, true);
-}
-
-/* Rule V1. Numbers may wrap around. */
-void votes_take(struct master *m, uint32_t link, const struct wire_msg *msg)
-{
-    struct master_peer *p = &m->peers[link];
-    bool pending = msg->type == WIRE_VOTE && msg->vote.kind == VOTE_PENDING;
-    if ((int32_t)(msg->round - p->call) <= 0) return; /* it has come before */
-    p->call = msg->round;
-    /* Rule F6: it was under way when INSTALL refused it. */
-    if (!pending && msg->epoch < p->refused) return;
-    p->voted_at = m->now;
-    if (msg->type == WIRE_VOTE)
-        take_vote(m, link, msg);
-    else
-        state_vote_asked(m, link, msg);
 }
 
 void votes_end(struct master *m, uint32_t link, uint32_t epoch)
@@ -79,7 +73,7 @@ void votes_refuse_crossed(struct master *m)
     const struct master_tally *t = &m->tally;
     uint32_t votes = t->votes[VOTE_UPDATE] + t->votes[VOTE_PENDING];
     if (t->members == 0 || votes < t->members || votes_all(m, VOTE_UPDATE) ||
-        !admission_all_open(m) || master_finds(m, &m->crossed, is_free, 0, 0))
+        !master_all_open(m) || master_finds(m, &m->crossed, is_free, 0, 0))
         return;
     votes_answer(m, VOTE_UPDATE, 0xff);
     votes_answer(m, VOTE_PENDING, 0xff);

@@ -5,7 +5,9 @@
 
 #include "master.h"
 
-/* A vote, or a synchronization, has come (rule V1). */
+/* A vote or a synchronization is the member's next, and no INSTALL has refused
+ * it (rules V1, F6). */
+bool votes_is_new(struct master *m, uint32_t link, const struct wire_msg *msg);
 void votes_take(struct master *m, uint32_t link, const struct wire_msg *msg);
 bool votes_all(const struct master *m, enum vote_kind kind);
 /* To all who wait for it (rule V2). */

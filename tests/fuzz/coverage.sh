@@ -34,7 +34,7 @@ elastic/session_waits.c
 elastic/state.c elastic/state_list.c elastic/state_plan.c elastic/view.c
 master/deadlock.c master/dispute.c
 master/dispute_text.c master/search/edges.c
-master/watch/limits.c master/master.c master/succession/replicas.c master/succession/replicas_collect.c
+master/watch/limits.c master/master.c master/members.c master/succession/replicas.c master/succession/replicas_collect.c
 master/round.c master/round_ops.c
 master/round_view.c master/watch/silence.c master/state/state_vote.c master/succession/succession.c
 master/watch/told.c master/watch/master_status.c master/watch/run_status.c

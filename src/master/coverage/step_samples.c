@@ -155,7 +155,7 @@ static void tell(struct master *m, uint32_t group)
     msg.samples.members = g->members;
     msg.samples.reached = g->reached;
     g->changed = g->urgent = false;
-    uint32_t count = round_live_links(m, group);
+    uint32_t count = master_live_links(m, group);
     if (count > 0) m->out.send(m->out.user, m->links, count, &msg);
 }
 

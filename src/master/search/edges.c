@@ -43,16 +43,6 @@ void edges_add(struct master *m, uint32_t link)
     bandwidth_add(m->edges, p->slot, p->info.host, site_of(&p->info.addr));
 }
 
-void edges_remove(struct master *m, uint32_t link)
-{
-    const struct master_peer *p = &m->peers[link];
-    bool has = p->state == PEER_MEMBER || p->state == PEER_REGISTERED ||
-               p->state == PEER_DEAD;
-    if (!m->edges || !has || p->slot == MASTER_NO_PLACE) return;
-    m->slots_used[p->slot / 64] &= ~(1ull << p->slot % 64);
-    bandwidth_remove(m->edges, p->slot);
-}
-
 static void unreachable(struct master *m, uint32_t a, uint32_t b)
 {
     uint32_t x = m->peers[a].slot;

@@ -27,7 +27,6 @@ struct master_edge {
 
 /* edges.c: links between peers. */
 void edges_add(struct master *m, uint32_t link);
-void edges_remove(struct master *m, uint32_t link);
 void edges_measured(struct master *m, uint32_t link,
                     const struct wire_edge *edge);
 /* Both are peers of the group. */

@@ -3,6 +3,8 @@
  * groups are independent. The master sees only digests, never content. */
 #include "../master.h"
 
+#include "../votes.h"
+
 #include <string.h>
 
 static bool in_group(const struct master_peer *p, uint32_t group)
@@ -38,6 +40,7 @@ void state_vote_asked(struct master *m, uint32_t link,
                       const struct wire_msg *msg)
 {
     struct master_peer *p = &m->peers[link];
+    if (!votes_is_new(m, link, msg)) return;
     if (p->sync.voted || p->sync.part != PART_NONE) {
         master_drop(m, link, "synchronized again inside a synchronization");
         return;

@@ -37,21 +37,6 @@ void replicas_void(struct master *m)
                            .term = k->term};
 }
 
-void replicas_end(struct master *m)
-{
-    for (uint32_t i = 0; i < m->link_end; i++) replicas_forget(m, i);
-    replicas_void(m);
-}
-
-void replicas_forget(struct master *m, uint32_t link)
-{
-    struct replicas *k = &m->replicas;
-    free(m->peers[link].held);
-    m->peers[link].held = NULL;
-    if (k->phase == REPLICAS_COLLECTS && k->source == link)
-        k->source = MASTER_NO_LINK;
-}
-
 /* ---------------------------------------------------------- members of one */
 
 static int compare_ids(const void *a, const void *b)

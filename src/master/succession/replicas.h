@@ -52,7 +52,8 @@ struct replicas {
 
 /* Of a coordinator without a memory, with a grace. */
 void replicas_begin(struct master *m);
-void replicas_end(struct master *m);
+/* Nothing has been found yet, or it is over: what is held is given back. */
+void replicas_void(struct master *m);
 
 /* Rule H11. True: enough members keep it. */
 bool replicas_hold(struct master *m, const struct master_memory *memory);
@@ -62,8 +63,6 @@ bool replicas_pass(struct master *m, uint32_t link, const struct wire_msg *msg);
 /* ... that its state allows. True: it was for the replicas, or is held until it
  * is known who has come. */
 bool replicas_take(struct master *m, uint32_t link, const struct wire_msg *msg);
-/* The link is free. */
-void replicas_forget(struct master *m, uint32_t link);
 
 /* After each event: true: nothing is decided yet. */
 bool replicas_collect(struct master *m);

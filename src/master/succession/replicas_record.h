@@ -23,8 +23,6 @@ void replicas_commit(struct master *m);
  * it. False: it cannot be. */
 bool replicas_read(const struct replicas *k, struct replicas_ids *voters,
                    struct master_memory *memory);
-/* Nothing has been found yet. */
-void replicas_void(struct master *m);
 void replicas_tell(struct master *m, const char *text);
 
 #endif

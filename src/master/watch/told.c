@@ -5,14 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void told_forget(struct master *m, uint32_t link)
-{
-    struct master_told *told = m->told[link];
-    m->told[link] = NULL;
-    if (told) free(told->sets);
-    free(told);
-}
-
 static bool same_op(const struct wire_wait *a, const struct wire_wait *b)
 {
     return a->kind == b->kind && a->tag == b->tag && a->seq == b->seq &&

@@ -27,7 +27,6 @@ struct master_told {
 };
 
 void told_take(struct master *m, uint32_t link, const struct wire_msg *msg);
-void told_forget(struct master *m, uint32_t link);
 /* The members of the scope; NULL: the whole view, or not known. */
 const struct master_set *told_scope(const struct master_told *told,
                                     uint64_t scope);

@@ -462,7 +462,7 @@ padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op
 frames of another epoch's operation|ring/op.c|s/bool same = op->epoch == e->links.epoch \&\& /bool same = /
 leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round_ops.c|s/uint8_t verdict = op->commit ?/uint8_t verdict = op->commit \&\& !op->forced ?/
-a vote that comes twice counts twice (V1)|master/votes.c|s/if ((int32_t)(msg->round - p->call) <= 0) return;.*//
+a vote that comes twice counts twice (V1)|master/votes.c|s/if ((int32_t)(msg->round - p->call) <= 0) return false;.*//
 no report closes the epoch (V4b)|master/master.c|s/deadlock_reported(m, link, msg);/;/
 PENDING waits for ever (V4c)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& voted >= 2 . m->deadline/false/
 the lists show no vote (V4c)|master/deadlock.c|s/if (find_voters(m, group, voters)) refuse_voters(t, voters);//
@@ -471,7 +471,7 @@ any verdict refuses a vote (F6a)|elastic/session_verdict.c|s/s->refuses |= v->st
 a verdict refuses PENDING (F6a)|elastic/session_verdict.c|s/if (kind == VOTE_PENDING || s->votes/if (s->votes/
 a decided synchronization is refused (F6a)|elastic/session_sync.c|s/if (s->sync_waits) refuse_sync(/if (s->sync == SYNC_ASKED) refuse_sync(/
 a refused vote waits on at the coordinator (F6a)|master/round.c|s/^    round_ops_refuse(m, group);//
-a vote under way is not refused (F6a)|master/votes.c|s/if (!pending \&\& msg->epoch < p->refused) return;/(void)pending;/
+a vote under way is not refused (F6a)|master/votes.c|s/if (!pending \&\& msg->epoch < p->refused) return false;/(void)pending;/
 a verdict outlives a vote (F6b)|elastic/session.c|s/if (kind != VOTE_PENDING) session_call_over(s);//
 a verdict outlives a synchronization (F6b)|elastic/session_sync.c|s/if (s->sync_waits) session_call_over(s);//
 scopes are not reported (F8a)|ring/flush.c|s/^    msg->sets = sets;/    msg->set_count = 0;/
@@ -485,13 +485,13 @@ ring of a larger world (O5)|master/search/optimize.c|s/if (asked != count) retur
 ring of other members (O6)|master/search/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//
 better ring forgotten (O6)|master/admission.c|s/ || optimize_has_better(m, m->group_list\[i\])//
 probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_close_unwanted(s->links);//
-crossed votes are refused amid a round (V5)|master/votes.c|s/!admission_all_open(m) || //
+crossed votes are refused amid a round (V5)|master/votes.c|s/!master_all_open(m) || //
 more members than descriptors (M1b)|master/master.c|s/known >= m->peers_max/known >= PEERS_MAX/
 joins what it has no descriptors for (R3j)|elastic/session_view.c|s/if (have < need)/if (have >= need)/
 hosts are not kept together (O8)|master/search/optimize.c|s/if (host) behind = \*host;//
 networks are not kept together (O8)|master/search/optimize.c|s/if (network \&\& behind == 0) behind = \*network;//
 crossed votes wait (V5)|master/master.c|s/^    votes_refuse_crossed(m);//
-the scope's survivors are those of the view (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live = round_live_links(m, self->group);/
+the scope's survivors are those of the view (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live = master_live_links(m, self->group);/
 the dead count as survivors (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live++;/
 verdicts of a scope go to one member (F6)|master/round_ops.c|s/m->out.send(m->out.user, m->links, links, \&msg);/m->out.send(m->out.user, m->links, type == WIRE_VERDICT ? 1 : links, \&msg);/
 who votes reports nothing (V4a)|elastic/session.c|s/\&age) \&\& votes;/\&age) \&\& false;/
@@ -635,7 +635,7 @@ outvoted sender receives (S5)|master/state/state_vote.c|s/if (!same \&\& s->stra
 other tensors as receivers (S6)|master/state/state_vote.c|s/s->structure == winner.structure ? PART_LACKS : PART_DIFFERS/PART_LACKS/
 leaver is listed (S6)|master/state/state_vote.c|s/if (!in_group(p, group) || p->leaving || p->sync.part != part) continue;/if (!in_group(p, group) || p->sync.part != part) continue;/
 complete though one receives (S8)|master/state/state_vote.c|s/if (open == 0 || /if (open <= 1 || /
-lists not sent again (S8)|master/master.c|s/if (p->sync.part != PART_NONE) g->sync_changed = true;//
+lists not sent again (S8)|master/members.c|s/if (p->sync.part != PART_NONE) g->sync_changed = true;//
 block not checked (S7)|elastic/state_plan.c|s/if (t->blocks > 1) return hash == .*;/if (t->blocks > 1) return true;/
 late answer taken (S7)|elastic/state.c|s/ \&\&$/ \&\&/;s/(x->piece.kind == STATE_NAMES || x->piece.size == f->index)/true/
 a second size of the structure (S7d)|elastic/state_plan.c|s/(total != all || all > STATE_NAMES_MAX)/(all > STATE_NAMES_MAX)/
@@ -1004,7 +1004,7 @@ a restart amid a decided view (J5)|master/round.c|s/if (g->restart \&\& !g->deci
 a member forgets which synchronization is over (H6)|elastic/session_sync.c|s/^    if (over) session_sync_raise(&s->sync_over, msg->sync.id);//
 an INSTALL sets numbers back (H6)|elastic/session_view.c|s/if (s->answered\[i\] >= msg->view.answered\[i\]) continue;//
 a view that a disk refuses is not decided (J5)|master/round.c|s/g->decided = m->succession.grace > 0;/g->decided = m->replicas.phase == REPLICAS_SERVES;/
-who is lost amid a decided view is forgotten (J5)|master/master.c|s/bool decided = p->proposed \&\& g->decided;/bool decided = false;/
+who is lost amid a decided view is forgotten (J5)|master/members.c|s/bool decided = p->proposed \&\& g->decided;/bool decided = false;/
 a record counts at once (H11)|master/succession/replicas.c|s/if (2 . count >= k->voters.count) return true;/return true;/
 an older record is kept (H10)|elastic/session_keep.c|s/if (!wire_record_above(msg->keep.name, s->kept.name)) return;//
 the smaller part goes on (H12)|master/succession/replicas.c|s/return !k->fenced \&\& by_all;/return by_all;/
