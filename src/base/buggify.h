@@ -43,7 +43,7 @@
     X(state_one, 2)        /* S7: how much is asked for at a time */ \
     X(state_short, 2)      /* S7: how large a piece is */ \
     X(state_steal, 4)      /* S7b: what is slow is not written */ \
-    X(questions_few, 2)    /* F8d: QUERY and VERDICT are split */ \
+    X(questions_few, 2)    /* F8: QUERY and VERDICT are split */ \
     X(edges_few, 1)        /* R4: the oldest pair makes room */ \
     X(asked_early, 4)      /* V4: the answers decide, not the time */
 /* clang-format on */

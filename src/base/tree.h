@@ -17,7 +17,7 @@ struct tree_node {
 
 enum {
     /* One that waits for more children spends its time in reading frames; fewer
-     * make the tree deeper. Within a host there are more (rule D17f). */
+     * make the tree deeper. Within a host there are more (rule D17). */
     TREE_WIDTH = 8,
 };
 

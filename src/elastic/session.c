@@ -220,7 +220,7 @@ static void on_answer(struct session *s, const struct wire_msg *msg)
     s->votes[kind] = VOTE_ANSWERED;
     s->answers[kind] = msg->vote.flag;
     if (kind != VOTE_PENDING) session_call_over(s);
-    /* Rule T3: an update notifies the program of all losses. */
+    /* Rule T2: an update notifies the program of all losses. */
     if (kind != VOTE_PENDING && msg->vote.flag != 0xff)
         notified_all(&s->notified, s->view);
     s->out.changed(s->out.user);

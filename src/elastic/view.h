@@ -3,7 +3,7 @@
  *
  * The view in force follows the master. The program's view (`notified`) moves
  * only where the contract allows: one loss at a time with a failing operation,
- * or everything at once with a topology update (rules T1..T3). */
+ * or everything at once with a topology update (rules T1, T2). */
 #ifndef PCCL_VIEW_H
 #define PCCL_VIEW_H
 

@@ -29,7 +29,7 @@ void admission_settle(struct master *m)
     master_note_send(m, &note);
 }
 
-/* Rule M1b. */
+/* Rule M1. */
 void admission_full(struct master *m, uint32_t link, uint32_t known)
 {
     char text[WIRE_TEXT_MAX] = "the run is full";

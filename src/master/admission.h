@@ -9,7 +9,7 @@
 bool admission_lacks(const struct master *m, uint32_t *have);
 /* Tells the operator that the run waits. */
 void admission_settle(struct master *m);
-/* Rules M2b, M2c: newcomers of a job that is over. */
+/* Rule M2b: newcomers of a job that is over. */
 void admission_refuse(struct master *m);
 /* Begins the first view, or an update that all members have voted for. */
 void admission_admit(struct master *m);

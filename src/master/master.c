@@ -156,7 +156,7 @@ static void on_abort(struct master *m, uint32_t link,
     struct master_note note = {
         .kind = NOTE_ABORTED, .peer = &m->peers[link], .code = msg->abort.code};
     if (m->peers[link].state == PEER_REGISTERED && m->peers[link].join) {
-        master_drop(m, link, "it failed before it was accepted"); /* M3c */
+        master_drop(m, link, "it failed before it was accepted"); /* M3 */
         return;
     }
     master_note_send(m, &note);

@@ -139,7 +139,7 @@ void master_forget(struct master *m, uint32_t link, bool lost)
     if (p->state == PEER_REGISTERED && decided)
         master_peer_move(m, link, PEER_MEMBER);
     if (p->state != PEER_MEMBER) {
-        /* A proposed newcomer that vanishes invalidates the proposal (M4). */
+        /* A proposed newcomer that vanishes invalidates the proposal (M6). */
         if (p->proposed) g->restart = true;
         master_peer_move(m, link, PEER_FREE);
         return;

@@ -127,7 +127,7 @@ void plan_shape_tree(struct plan *p)
 {
     const struct plan_request *r = &p->r;
     uint32_t width = r->tree_width;
-    /* Rule D17f: a level less is a turn less of all processes. */
+    /* Rule D17: a level less is a turn less of all processes. */
     if (width == 0 && r->mesh && r->one_host) width = r->world - 1;
     tree_find(r->world, width, plan_position(p, r->rank), &p->tree);
     p->done = DONE_TREE;

@@ -18,7 +18,7 @@ void op_endpoint_ready(struct engine *e, struct op *op, struct endpoint *ep)
     if (op_exchanges(ep)) op_check_endpoint(e, op, ep);
 }
 
-/* Rule D2d. The index is one of the plan. */
+/* Rule D2c. The index is one of the plan. */
 static bool comes_first(struct endpoint *ep, const struct frame *f)
 {
     if (op_bit_get(ep->came, f->index)) return false;

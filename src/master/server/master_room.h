@@ -1,5 +1,5 @@
 /* master_room.h - how many peers the coordinator's process has descriptors for
- * (rule M1b). */
+ * (rule M1). */
 #ifndef PCCL_MASTER_ROOM_H
 #define PCCL_MASTER_ROOM_H
 

@@ -42,7 +42,7 @@ struct master_server_options {
     uint32_t quorum;     /* peers of the first view; they wait for each other */
     uint32_t minimum;    /* of members; with fewer the run waits (M14) */
     uint32_t reserve;    /* descriptors that its process needs otherwise */
-    bool job; /* of a launcher: it ends with its members (M2b, M2c) */
+    bool job;            /* of a launcher: it ends with its members (M2b) */
     const char *journal; /* file that it remembers in (J1), or NULL; borrowed
                             until master_server_close() */
     pccl_ns grace;       /* for the next one (H2); 0: none. Without a journal
@@ -111,7 +111,7 @@ void master_server_evidence(struct master_server *server, uint64_t id,
 /* Current members, and registered peers that wait for admission. */
 uint32_t master_server_members(const struct master_server *server);
 uint32_t master_server_pending(const struct master_server *server);
-/* There were members, and none is left (rules M2b, M2c). */
+/* There were members, and none is left (rule M2b). */
 bool master_server_has_ended(const struct master_server *server);
 
 /* "rank 2 (n17, pid 812) is lost: ...", of the last one that was; empty: none

@@ -85,7 +85,7 @@ void switchboard_free(struct switchboard *b);
 /* No further connection can be accepted now. */
 bool switchboard_is_full(const struct switchboard *b);
 /* The oldest connection before its HELLO, or NULL. While it is full the driver
- * reads that one once more, and then loses it to make room (rule M1a). */
+ * reads that one once more, and then loses it to make room (rule M1). */
 struct master_conn *switchboard_stranger(const struct switchboard *b);
 /* A new connection; not while it is full. NULL: out of memory. */
 struct master_conn *switchboard_accept(struct switchboard *b,

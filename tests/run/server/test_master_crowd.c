@@ -174,7 +174,7 @@ static void test_lingering_is_bounded(void **state)
 }
 
 /* More strangers than links: the first ones make room for the later ones, long
- * before their time is over (M1a). */
+ * before their time is over (M1). */
 static void test_strangers_cannot_take_all_links(void **state)
 {
     (void)state;

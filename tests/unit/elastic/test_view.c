@@ -1,5 +1,5 @@
 /* test_view.c - a peer's view, and the losses that its program is notified of
- * (T1..T3). */
+ * (T1, T2). */
 #include "../unit.h"
 
 #include "../../../src/elastic/view.h"

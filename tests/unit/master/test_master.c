@@ -123,7 +123,7 @@ static void test_quorum(void **state) /* M2 */
 }
 
 /* A newcomer finds room again once somebody has left. */
-static void test_no_more_than_there_is_room_for(void **state) /* M1b */
+static void test_no_more_than_there_is_room_for(void **state) /* M1 */
 {
     (void)state;
     master->peers_max = 3;

@@ -105,7 +105,7 @@ static void test_a_job_that_has_ended_takes_nobody(void **state) /* M2b */
 }
 
 /* All die: a replacement does not begin the program anew. */
-static void test_a_job_that_has_died_takes_nobody(void **state) /* M2c */
+static void test_a_job_that_has_died_takes_nobody(void **state) /* M2b */
 {
     (void)state;
     master->job = true;
@@ -148,7 +148,7 @@ static void test_who_joins_nobody_founds(void **state) /* M2d */
 }
 
 /* The error of a newcomer that waits is its own. */
-static void test_a_newcomer_fails_alone(void **state) /* M3c */
+static void test_a_newcomer_fails_alone(void **state) /* M3 */
 {
     (void)state;
     struct wire_msg msg = {.type = WIRE_ABORT, .abort = {.code = 5}};

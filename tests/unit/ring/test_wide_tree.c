@@ -1,5 +1,5 @@
 /* test_wide_tree.c - members of one host reduce in a tree in which one of them
- * is the parent of all others (rules D11, D17f): when each member knows that
+ * is the parent of all others (rule D17): when each member knows that
  * all have the result, when each may send, and the contents of the buffers
  * where the operation stops. Three engines, of which the first is the root. */
 #include "engines.h"
@@ -136,7 +136,7 @@ static void test_clean_if_all_are(void **state)
 }
 
 /* A member without eager credit announces its launch by READY, and the root
- * answers when it has launched (D11); it sends nothing to the others. */
+ * answers when it has launched (D17); it sends nothing to the others. */
 static void test_launches_are_announced(void **state)
 {
     (void)state;

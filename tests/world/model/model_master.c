@@ -410,7 +410,7 @@ void master_gives(struct model *m, struct process *p, const struct trace *t)
 
 /* --------------------------------------------------------------- departures */
 
-/* Rules M4, M6. */
+/* Rule M6. */
 void master_loses(struct model *m, struct process *p)
 {
     struct group *g = group_of(m, p->group);

@@ -221,14 +221,14 @@ static void list(struct model *m, struct process *p, const struct trace *t)
 /* Rule F4. */
 static void reply(struct model *m, struct process *p, const struct trace *t)
 {
-    if (t->name_count != p->asked_count) REFUSE(m, "F8a: half an answer");
+    if (t->name_count != p->asked_count) REFUSE(m, "F8: half an answer");
     for (uint32_t i = 0; i < t->name_count && !m->wrong; i++) {
         const struct trace_name *n = &t->names[i];
         struct running *o = find_tag(p, n->tag);
         const struct sequence *s = sequence_of(p, n->scope, n->tag);
         bool past = s && s->next > n->seq;
         bool active = o && is_active(o) && same_name(&o->name, n);
-        if (!same_name(n, &p->asked[i])) REFUSE(m, "F8a: another answer");
+        if (!same_name(n, &p->asked[i])) REFUSE(m, "F8: another answer");
         if (active && n->state == RETURNED && o->seen == ABSENT)
             call_returns(m, p, o, false);
         else if (active && p->frozen && o->seen != n->state)

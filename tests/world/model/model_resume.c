@@ -1,10 +1,10 @@
 /* model_resume.c - a process: what its program is told of views, and what it
- * does without a master. Rules M9, H1, H2, H6, H7, T1 to T3. */
+ * does without a master. Rules M9, H1, H2, H6, H7, T1, T2. */
 #include "model_state.h"
 
 #include <string.h>
 
-/* Rules T1 to T3. */
+/* Rules T1, T2. */
 void member_notify(struct process *p, uint32_t loss)
 {
     if (p->loss_count > 0 && p->losses[0].number <= loss)

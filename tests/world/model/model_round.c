@@ -129,7 +129,7 @@ static uint32_t ranks_of(struct model *m, const struct group *g, uint64_t scope)
     return set;
 }
 
-/* Rule F8a. */
+/* Rule F8. */
 static void check_sets(struct model *m, const struct group *g, uint32_t rank,
                        const struct trace *t)
 {
@@ -140,7 +140,7 @@ static void check_sets(struct model *m, const struct group *g, uint32_t rank,
         bool named = false;
         for (uint32_t k = 0; k < t->set_count; k++) named |= t->sets[k] == set;
         if (!named || !(set >> rank & 1))
-            REFUSE(m, "F8a: a list without the members of its scope");
+            REFUSE(m, "F8: a list without the members of its scope");
     }
 }
 
@@ -159,7 +159,7 @@ void round_lists(struct model *m, struct group *g, struct process *p,
             *op = (struct listed){.name = *n, .set = ranks_of(m, g, n->scope)};
         }
         if (!op || n->state > RETURNED || op->runs >> rank & 1) {
-            REFUSE(m, "F8a: a list that cannot be");
+            REFUSE(m, "F8: a list that cannot be");
             return;
         }
         op->runs |= 1u << rank;
@@ -264,7 +264,7 @@ void round_replies(struct model *m, struct group *g, struct process *p,
         struct listed *op = find_op(g, &t->names[i]);
         if (!op || !(op->asked >> rank & 1) || op->replied >> rank & 1 ||
             t->names[i].state > RETURNED) {
-            REFUSE(m, "F8a: an answer to no question");
+            REFUSE(m, "F8: an answer to no question");
             return;
         }
         op->replied |= 1u << rank;

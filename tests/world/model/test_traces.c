@@ -37,7 +37,7 @@ static const struct {
     {TRACE_SETTLED, 0, 1u << REMOVED | 1u << TWICE,
      "an event that neither begins with a message nor sends one"},
     {TRACE_FRAME, 0, 1u << REMOVED | 1u << TWICE,
-     "D2d: READY and DONE say the same however often they come, and others "
+     "D2c: READY and DONE say the same however often they come, and others "
      "know what this one said"},
     {TRACE_FRAME, 0, 1u << CHANGED,
      "its receiver knows of the launch from others, or is frozen"},

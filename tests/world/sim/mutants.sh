@@ -474,7 +474,7 @@ a refused vote waits on at the coordinator (F6a)|master/round.c|s/^    round_ops
 a vote under way is not refused (F6a)|master/votes.c|s/if (!pending \&\& msg->epoch < p->refused) return false;/(void)pending;/
 a verdict outlives a vote (F6b)|elastic/session.c|s/if (kind != VOTE_PENDING) session_call_over(s);//
 a verdict outlives a synchronization (F6b)|elastic/session_sync.c|s/if (s->sync_waits) session_call_over(s);//
-scopes are not reported (F8a)|ring/flush.c|s/^    msg->sets = sets;/    msg->set_count = 0;/
+scopes are not reported (F8)|ring/flush.c|s/^    msg->sets = sets;/    msg->set_count = 0;/
 one vote is enough (O2)|master/search/optimize.c|s/t->votes\[VOTE_OPTIMIZE\] < t->members/t->votes[VOTE_OPTIMIZE] == 0/
 probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
 a failed probe is waited for (O4)|master/search/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
@@ -486,7 +486,7 @@ ring of other members (O6)|master/search/optimize.c|s/g->wish == 0 || g->wish_co
 better ring forgotten (O6)|master/admission.c|s/ || optimize_has_better(m, m->group_list\[i\])//
 probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_close_unwanted(s->links);//
 crossed votes are refused amid a round (V5)|master/votes.c|s/!master_all_open(m) || //
-more members than descriptors (M1b)|master/master.c|s/known >= m->peers_max/known >= PEERS_MAX/
+more members than descriptors (M1)|master/master.c|s/known >= m->peers_max/known >= PEERS_MAX/
 joins what it has no descriptors for (R3j)|elastic/session_view.c|s/if (have < need)/if (have >= need)/
 hosts are not kept together (O8)|master/search/optimize.c|s/if (host) behind = \*host;//
 networks are not kept together (O8)|master/search/optimize.c|s/if (network \&\& behind == 0) behind = \*network;//
@@ -672,10 +672,10 @@ old generations stay open (R3)|link/conn.c|s/if (other->generation == l->generat
 idle blocks stay|base/pool.c|s/free_some(p, i, p->lists\[i\].idle);/;/
 blocks in use are idle|base/pool.c|s/if (list->idle > list->count) list->idle = list->count;//
 a job that has ended begins anew (M2b)|master/admission.c|s/if (m->job \&\& m->founded \&\& members == 0) admission_refuse(m);//
-a job that has died begins anew (M2c)|master/admission.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->job \&\& m->left \&\& members == 0)/
+a job that has died begins anew (M2b)|master/admission.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->job \&\& m->left \&\& members == 0)/
 nobody founds the run of a coordinator alone (M2d)|master/master.c|s/msg->hello.join \&\& (m->founded || !m->alone);/msg->hello.join;/
 a run without a job has ended for newcomers (M2b)|master/admission.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->founded \&\& members == 0)/
-a newcomer aborts the run (M3c)|master/master.c|s/if (m->peers.link..state == PEER_REGISTERED \&\& m->peers.link..join) {/if (false) {/
+a newcomer aborts the run (M3)|master/master.c|s/if (m->peers.link..state == PEER_REGISTERED \&\& m->peers.link..join) {/if (false) {/
 the higher id never dials (R3)|link/link.c|s/l->dial_at = n->now + (first ? 0 : time_to_link(n, l) . 4);/l->dial_at = first ? n->now : PCCL_NEVER;/
 link that is open counts unseen (R3)|link/link.c|s/if (c->state == CONN_OPEN \&\& c->alive != l->attempt) return false;//
 dial ahead of its PROPOSE (R3)|link/conn.c|s/return from < n->self \&\& n->world > 0 ? false : park_ahead(c);/return false;/
@@ -698,12 +698,12 @@ a small world surveys few pairs (R4d)|elastic/session_view.c|s/bool all = v->mes
 a survey is not asked (R4)|master/search/order.c|s/if (m->groups\[group\].surveyed) {/if (false) {/
 a lost link takes old dials (R6)|link/conn.c|s/l->generation++; .*//
 late dial is accepted (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
-DONE before that of all (D11)|ring/op_done.c|s/ : all_done(op);/ : true;/
+DONE before that of all (D17)|ring/op_done.c|s/ : all_done(op);/ : true;/
 DONE before that of those below (D17)|ring/op_done.c|s/? all_below_done(op)/? true/
 a request for DONE ends at its receiver (D17)|ring/op_receive.c|s/op->plan.done == DONE_TREE || //
 a sum that lacks a child (D17)|ring/small_tree.c|s/if (--s->missing > 0) return;/s->missing = 0;/
 result before that of the parent (D17)|ring/small_tree.c|s/s->has_result = plan_is_root(p);/s->has_result = true;/
-some members know a star and others a tree (D17f)|ring/geometry.c|s/width = r->world - 1;/width = r->rank % 2 == 0 ? r->world - 1 : 2;/
+some members know a star and others a tree (D17)|ring/geometry.c|s/width = r->world - 1;/width = r->rank % 2 == 0 ? r->world - 1 : 2;/
 sum sent before the children's (D17)|ring/small_tree.c|s/else if (p->tree.children > 0)$/else if (p->tree.children > 0 \&\& is_all_to_all(p))/
 average divided at each member (D17)|ring/small_tree.c|s/if (plan_is_root(p) \&\& op->r.redop/if (op->r.redop/
 blocks in the order of the ring (D17)|ring/small_tree.c|s/: rank \* size;/: i * size;/
@@ -755,9 +755,9 @@ half a frame is left (D2)|link/conn_receive.c|s/c->state != CONN_OPEN || c->peer
 many in a row are cached (D4)|ring/op.c|s/ || e->in_a_row > e->many//
 no READY without credit (D2)|ring/op.c|s/ep->reserved = ep->ready || op_eager_fits(ep, x.size);/ep->reserved = true;/;s/if (!ep->reserved) {/if (ep->sends == 0) {/
 credit of an announcement not reserved (D2)|ring/op.c|s/^        ep->link->eager_bytes += x.size;//;s/^        ep->eager = x.size;//
-root clean, a member not (D11)|ring/op_done.c|s/op->cleared \&\& idle_but(e, op)/idle_but(e, op)/
+root clean, a member not (D17)|ring/op_done.c|s/op->cleared \&\& idle_but(e, op)/idle_but(e, op)/
 frames sent count after a flush (F1)|ring/op_done.c|s/if (e->links.frozen) return; .. the report in FLUSHED stands.*//
-root sends no READY (D11)|ring/op_receive.c|s/^    if (op->phase == PHASE_RUNNING) op_announce(e, op, ep);//
+root sends no READY (D17)|ring/op_receive.c|s/^    if (op->phase == PHASE_RUNNING) op_announce(e, op, ep);//
 broadcasts need no READY (D2)|ring/op.c|s/if (ep->announced || /if (ep->recvs == 0 || ep->announced || /
 complete though one disagrees (D2)|ring/op_done.c|s/ || !ep->ready)/)/;s/ ep->received < ep->recvs || !ep->ready)/ ep->received < ep->recvs)/
 other plans not compared (D2)|ring/op.c|s/^    check_others(e, op);//
@@ -911,7 +911,7 @@ view_epoch ignored at launch|elastic/session_launch.c|s/    if (!r->call.members
 view_epoch ignored on the fast path|elastic/session_launch.c|s/if (view_epoch != 0 .* return false;//
 a donation over a half-sent buffer (F5)|ring/op_done.c|s/^    conn_cut_sending(&e->links, op);//
 a slow reader stays connected|master/server/switchboard.c|s/switchboard_lose(b, c, "reads too slowly");/(void)c;/
-registered peers make room (M1a)|master/server/switchboard.c|s/ && p->state == PEER_CONNECTED;/;/
+registered peers make room (M1)|master/server/switchboard.c|s/ && p->state == PEER_CONNECTED;/;/
 a stranger announces what it likes|master/server/switchboard.c|s/stranger ? CONN_IN_START : WIRE_FRAME_MAX/WIRE_FRAME_MAX/
 who lingers stays|master/server/switchboard.c|s/switchboard_lose(b, c, "lingered for too long");/(void)c;/
 half a message is thrown away|master/server/master_conn.c|s/^    memmove(c->in, c->in + c->in_done, left);//

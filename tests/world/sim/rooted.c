@@ -19,7 +19,7 @@ void rooted_choose(struct sim_options *o, uint64_t seed, bool all, bool others)
     if (o->procs < 4) o->procs += 2;
 }
 
-/* A tree of all pairs on one host is a star (rule D17f). The fast path has
+/* A tree of all pairs on one host is a star (rule D17). The fast path has
  * algorithms of its own kind. */
 void even_choose(struct sim_options *o, uint64_t seed, bool all, bool others)
 {

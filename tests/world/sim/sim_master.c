@@ -408,7 +408,7 @@ static bool master_write(struct sim *s)
     return any;
 }
 
-/* Rule M1a. A newcomer's HELLO would be there by the time that this takes. */
+/* Rule M1. A newcomer's HELLO would be there by the time that this takes. */
 static void make_room(struct sim *s)
 {
     struct master_conn *c = switchboard_stranger(s->board);

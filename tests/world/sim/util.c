@@ -124,7 +124,7 @@ bool sim_refused(const struct sim *s, uint32_t a, uint32_t b)
     return false;
 }
 
-/* Rule V4e: it waits for a member that has met a loss or another error instead,
+/* Rule V4: it waits for a member that has met a loss or another error instead,
  * of an operation in another scope, and runs nothing of the tag any more.
  * Nobody but an operator ends that. */
 static bool is_left_alone(const struct sim *s, const struct sim_proc *p)
