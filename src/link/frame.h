@@ -7,6 +7,8 @@
 
 #include "../base/base.h"
 
+#include <string.h>
+
 enum {
     FRAME_SIZE = 48,
     FRAME_MAGIC = 0xb5,
@@ -95,6 +97,14 @@ struct frame {
 };
 
 void frame_encode(const struct frame *f, uint8_t out[FRAME_SIZE]);
+
+/* Gives a header another number. */
+static inline void frame_renumber(uint8_t head[FRAME_SIZE], uint32_t seq)
+{
+    enum { SEQ_AT = 16 };
+    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) seq = __builtin_bswap32(seq);
+    memcpy(head + SEQ_AT, &seq, sizeof seq);
+}
 
 /* The body of HELLO. */
 struct frame_hello {

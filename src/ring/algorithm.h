@@ -16,6 +16,16 @@ struct engine;
 struct frame;
 struct op;
 
+/* How the fast path (fast_path.h) runs it, which sends the same frames
+ * (rule D9). */
+enum algorithm_fast {
+    FAST_NOT,
+    FAST_FLAT,  /* all send to all */
+    FAST_PAIRS, /* ... what each has for the other, and then DONE */
+    FAST_TREE,
+    FAST_STAR, /* between the root and each other member */
+};
+
 struct algorithm {
     const char *name; /* of PCCL_ALGORITHM; unique among those that fit */
     uint32_t colls;   /* BIT(COLL_..): collectives that it implements */
@@ -40,7 +50,7 @@ struct algorithm {
     /* In a grid or a tree a member tells all partners of its launch at once,
      * and not some of them with its data (rules D20c, D22b, D19e). */
     bool tells_launch;
-    bool is_fast; /* the fast path sends the same frames (rule D9) */
+    enum algorithm_fast fast;
     /* It calls input_overwrite() before it writes to r.recvbuf, but where a
      * body goes there (place). */
     bool announces_writes;

@@ -342,6 +342,9 @@ static const struct choice choices[] = {
      .measured = "reduce-scatter"},
 };
 
+const struct fast_limits fast_limits = {
+    .pair_max = K(16), .sums_least = K(4), .sums_looks = 512};
+
 /* All algorithms that may be forced. Of those with one name for one collective,
  * at most one fits a request. */
 static const struct algorithm *const algorithms[] = {
@@ -375,45 +378,34 @@ static const char *unfit(const struct algorithm *a,
 
 /* ----------------------------------------------------------------- choice */
 
-bool choice_is_where(enum choice_where where, const struct plan_request *r)
+/* Only such requests have a size that the rows count. */
+static bool is_sized(const struct plan_request *r)
 {
-    switch (where) {
-    case WHERE_ANY:
-        return true;
-    case WHERE_MEMORY:
-        return r->one_host && r->shared_memory;
-    case WHERE_BOARDS:
-        return r->one_host && r->shared_memory && r->boards;
-    case WHERE_ROOM:
-        return choice_is_where(WHERE_BOARDS, r) && r->roomy;
-    case WHERE_CROWDED:
-        return choice_is_where(WHERE_MEMORY, r) &&
-               !choice_is_where(WHERE_ROOM, r);
-    case WHERE_SOCKETS:
-        return r->one_host && !r->shared_memory;
-    case WHERE_HOST:
-        return r->one_host;
-    case WHERE_HOSTS:
-        return !r->one_host;
-    case WHERE_GRID:
-        return r->grid;
-    case WHERE_SITES:
-        return r->hierarchy && !r->codes;
-    }
-    return false;
+    return r->coll != COLL_BARRIER &&
+           (r->coll != COLL_ALLTOALLV || r->flow == FLOW_EVEN);
+}
+
+/* Bytes of a vector or block. */
+static uint64_t bytes_of(const struct plan_request *r)
+{
+    return is_sized(r) ? r->count * r->element - r->spare : 0;
+}
+
+static uint64_t bytes_max(const struct choice *c, const struct plan_request *r)
+{
+    uint64_t most = c->bytes_max > 0 ? c->bytes_max : UINT64_MAX;
+    if (c->total_max == 0 || r->world == 1) return most;
+    uint64_t each = c->total_max / (r->world - 1);
+    return each < most ? each : most;
 }
 
 /* The row is for such a request. A vector of codes has rows of its own. */
 static bool applies(const struct choice *c, const struct plan_request *r)
 {
-    uint64_t size = r->count * r->element - r->spare;
-    bool sized = r->coll != COLL_ALLTOALLV || r->flow == FLOW_EVEN;
-    if (r->coll == COLL_BARRIER || !sized) size = 0;
     if (!(c->colls >> r->coll & 1) || !choice_is_where(c->where, r))
         return false;
     if (c->flow != FLOW_ALL && c->flow != r->flow) return false;
-    if (c->bytes_max > 0 && size > c->bytes_max) return false;
-    if (c->total_max > 0 && size * (r->world - 1) > c->total_max) return false;
+    if (bytes_of(r) > bytes_max(c, r)) return false;
     if (r->world < c->world_min) return false;
     if (c->world_max > 0 && r->world > c->world_max) return false;
     return r->world == 1 || c->algorithm->codes == r->codes;
@@ -460,6 +452,36 @@ const struct algorithm *algorithm_choose(const struct plan_request *r)
     const struct algorithm *forced = NULL;
     if (r->forced && r->world > 1) forced = find_forced(r, &why);
     return forced ? forced : algorithm_row_of(r)->algorithm;
+}
+
+/* The algorithm fits a request of more bytes as well. */
+static bool fits_up_to(const struct algorithm *a, struct plan_request r,
+                       uint64_t bytes)
+{
+    uint64_t least = bytes_of(&r);
+    r.count = bytes / r.element;
+    return bytes >= least && !unfit(a, &r);
+}
+
+/* A row that does not apply or fit does so for no more bytes either. Those that
+ * fit up to some bytes do so for vectors, or blocks of all, of one frame. */
+const struct algorithm *algorithm_choose_range(const struct plan_request *r,
+                                               uint64_t *most)
+{
+    const struct algorithm *a = algorithm_choose(r);
+    const struct choice *row = algorithm_row_of(r);
+    uint64_t last = row->algorithm == a ? bytes_max(row, r) : UINT64_MAX;
+    *most = UINT64_MAX;
+    if (!is_sized(r)) return a;
+    *most = bytes_of(r);
+    const uint64_t limits[] = {last, PLAN_SEGMENT_MAX,
+                               PLAN_SEGMENT_MAX / r->world};
+    for (size_t i = 0; i < ARRAY_COUNT(limits); i++) {
+        if (limits[i] > last || !fits_up_to(a, *r, limits[i])) continue;
+        *most = limits[i];
+        break;
+    }
+    return a;
 }
 
 void algorithm_explain(const struct plan_request *r, struct plan_reason *reason)

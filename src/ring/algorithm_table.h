@@ -6,19 +6,7 @@
 #define PCCL_ALGORITHM_TABLE_H
 
 #include "algorithm.h"
-
-enum choice_where {
-    WHERE_ANY,
-    WHERE_MEMORY,  /* all members share the memory of one host */
-    WHERE_BOARDS,  /* ... and show each other posts (rule L11) */
-    WHERE_ROOM,    /* ... and have a processor each */
-    WHERE_CROWDED, /* they share memory, and lack one of these */
-    WHERE_SOCKETS, /* ... are on one host and share no memory */
-    WHERE_HOST,    /* ... are on one host */
-    WHERE_HOSTS,   /* ... are on several hosts */
-    WHERE_GRID,    /* ... whose pairs in a grid are linked (rule D20) */
-    WHERE_SITES,   /* ... and some of them share a site (rule D15) */
-};
+#include "choose.h"
 
 /* A row. The first row that applies, and whose algorithm fits, is taken. */
 struct choice {
@@ -35,9 +23,25 @@ struct choice {
     const char *measured;
 };
 
-bool choice_is_where(enum choice_where where, const struct plan_request *r);
-
 const struct algorithm *algorithm_choose(const struct plan_request *r);
+
+/* The same. For more bytes of a vector or block, up to *most of them, the
+ * choice is this one as well, if the rest of the request is equal. */
+const struct algorithm *algorithm_choose_range(const struct plan_request *r,
+                                               uint64_t *most);
+
+/* What the fast path does otherwise, beside the rows. */
+struct fast_limits {
+    /* Bytes for one member, where two members are all: beyond, an operation
+     * reads while the other one writes. */
+    uint64_t pair_max;
+    /* Bytes of the other vectors from which on each member adds up a part: a
+     * second post is cheaper than to add them all ("posts"). */
+    uint64_t sums_least;
+    /* Looks in vain, until a member adds up a part of another one. */
+    uint32_t sums_looks;
+};
+extern const struct fast_limits fast_limits;
 
 /* Returns the row that is taken if no algorithm is forced. */
 const struct choice *algorithm_row_of(const struct plan_request *r);

@@ -81,6 +81,34 @@ static const struct detour detours[] = {
      "one step, and everybody folds", scan},
 };
 
+bool choice_is_where(enum choice_where where, const struct plan_request *r)
+{
+    switch (where) {
+    case WHERE_ANY:
+        return true;
+    case WHERE_MEMORY:
+        return r->one_host && r->shared_memory;
+    case WHERE_BOARDS:
+        return r->one_host && r->shared_memory && r->boards;
+    case WHERE_ROOM:
+        return choice_is_where(WHERE_BOARDS, r) && r->roomy;
+    case WHERE_CROWDED:
+        return choice_is_where(WHERE_MEMORY, r) &&
+               !choice_is_where(WHERE_ROOM, r);
+    case WHERE_SOCKETS:
+        return r->one_host && !r->shared_memory;
+    case WHERE_HOST:
+        return r->one_host;
+    case WHERE_HOSTS:
+        return !r->one_host;
+    case WHERE_GRID:
+        return r->grid;
+    case WHERE_SITES:
+        return r->hierarchy && !r->codes;
+    }
+    return false;
+}
+
 /* Whether that many bytes are at most the row's. */
 static bool is_small(const struct detour *d, uint64_t bytes, uint64_t world)
 {

@@ -8,7 +8,23 @@
 #ifndef PCCL_CHOOSE_H
 #define PCCL_CHOOSE_H
 
-#include "algorithm_table.h"
+#include "plan.h"
+
+/* Conditions of both tables. */
+enum choice_where {
+    WHERE_ANY,
+    WHERE_MEMORY,  /* all members share the memory of one host */
+    WHERE_BOARDS,  /* ... and show each other posts (rule L11) */
+    WHERE_ROOM,    /* ... and have a processor each */
+    WHERE_CROWDED, /* they share memory, and lack one of these */
+    WHERE_SOCKETS, /* ... are on one host and share no memory */
+    WHERE_HOST,    /* ... are on one host */
+    WHERE_HOSTS,   /* ... are on several hosts */
+    WHERE_GRID,    /* ... whose pairs in a grid are linked (rule D20) */
+    WHERE_SITES,   /* ... and some of them share a site (rule D15) */
+};
+
+bool choice_is_where(enum choice_where where, const struct plan_request *r);
 
 /* A row. The first row that applies is taken; without one, a collective is its
  * own way, and a scan transposes the vectors: an all-to-all, and another one

@@ -13,8 +13,7 @@ bool engine_init(struct engine *e, const struct driver *driver,
     e->many = MANY;
     e->input_large = INPUT_LARGE;
     e->input_block = INPUT_BLOCK;
-    e->sums_least = SUMS_LEAST;
-    e->sums_looks = SUMS_LOOKS;
+    e->limits = fast_limits;
     e->pull_least = PULL_LEAST;
     e->single_copy_world = PLAN_SINGLE_COPY_WORLD_MAX;
     op_use_links(e);

@@ -19,6 +19,7 @@
 #include "../base/wire.h"
 #include "../link/link.h"
 #include "../reduce/quant.h"
+#include "algorithm_table.h"
 #include "fast_path.h"
 #include "op_input.h"
 #include "plan.h"
@@ -158,8 +159,7 @@ struct engine {
                                    members */
     size_t input_large;         /* INPUT_LARGE */
     size_t input_block;         /* INPUT_BLOCK */
-    size_t sums_least;          /* SUMS_LEAST */
-    uint32_t sums_looks;        /* SUMS_LOOKS */
+    struct fast_limits limits;  /* of the fast path */
     size_t pull_least;          /* PULL_LEAST */
     uint32_t piece;             /* as in a plan; the same on all members */
     const char *forced[COLL_COUNT]; /* algorithms of PCCL_ALGORITHM, or NULL */

@@ -28,59 +28,32 @@ bool fast_find_endpoint(struct engine *e, uint32_t rank,
     return c->channel != NULL;
 }
 
-/* Of these nobody keeps a copy: rule D9d. */
-static bool confirms(enum plan_coll coll)
+/* In rows of one shape only the last counts. */
+static void ask_table(const struct engine *e, const struct plan_request *r,
+                      struct fast_choice *choices)
 {
-    return coll == COLL_ALLTOALLV || coll == COLL_REDUCE_SCATTER;
-}
-
-static const struct algorithm *table_entry(const struct engine *e,
-                                           enum plan_coll coll,
-                                           enum plan_flow flow, uint64_t size)
-{
-    struct plan_request p = {
-        .coll = coll, .flow = flow, .count = size, .element = 1};
+    struct plan_request p = {.coll = r->coll, .flow = r->flow, .element = 1};
+    struct fast_choice *c = choices;
     op_plan_request(e, NULL, &p);
-    return algorithm_choose(&p);
-}
-
-static bool table_has(const struct engine *e, enum plan_coll coll,
-                      uint64_t size, bool tree)
-{
-    const struct algorithm *a = table_entry(e, coll, FLOW_ALL, size);
-    return a->is_fast && (a == &small_tree) == tree;
-}
-
-/* Equal blocks of this size and more go in pairs, as unequal ones do. */
-static uint64_t even_first(const struct engine *e)
-{
-    uint64_t low = 0, high = PLAN_SEGMENT_MAX + 1;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (table_entry(e, COLL_ALLTOALLV, FLOW_EVEN, middle)->is_fast)
-            high = middle;
-        else
-            low = middle + 1;
+    c->fast = algorithm_choose_range(&p, &c->most)->fast;
+    while (c->most < PLAN_SEGMENT_MAX) {
+        struct fast_choice next;
+        p.count = c->most + 1;
+        next.fast = algorithm_choose_range(&p, &next.most)->fast;
+        if (next.fast != c->fast && ++c == choices + FAST_CHOICES) return;
+        *c = next;
     }
-    return low;
 }
 
-/* Whole-view operations of `low` bytes up to below this size have an algorithm
- * that may be fast, over a tree or not; none, if those of `low` bytes have not.
- */
-static uint64_t table_limit(const struct engine *e, enum plan_coll coll,
-                            uint64_t low, bool tree)
+enum algorithm_fast fast_choice(struct engine *e, const struct plan_request *r,
+                                uint64_t bytes)
 {
-    uint64_t high = PLAN_SEGMENT_MAX + 1;
-    if (!table_has(e, coll, low, tree)) return low;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (table_has(e, coll, middle, tree))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    struct fast_choice *c = e->fast.choices[r->coll][r->flow];
+    if (c->most == 0) ask_table(e, r, c);
+    if (bytes > PLAN_SEGMENT_MAX) return FAST_NOT; /* it is no frame */
+    for (uint32_t i = 0; i < FAST_CHOICES; i++)
+        if (bytes <= c[i].most) return c[i].fast;
+    return FAST_NOT;
 }
 
 static void find_partners(struct engine *e, const struct plan *tree,
@@ -101,8 +74,8 @@ static void find_endpoints(struct engine *e)
     struct fast_path *q = &e->fast;
     q->known = true;
     q->star.known = false;
-    q->has_tree = table_entry(e, COLL_BARRIER, FLOW_ALL, 0) == &small_tree;
     q->all.able = q->near.able = false;
+    memset(q->choices, 0, sizeof q->choices);
     /* Over a grid the smallest ones go, which nobody does on the fast path.
      * Between hosts a block is cut into segments, which it does not either. */
     if (!e->ring || e->links.frozen || e->links.world < 2 || e->grid ||
@@ -110,19 +83,6 @@ static void find_endpoints(struct engine *e)
         return;
     if (e->mesh) find_partners(e, NULL, &q->all);
     if (fast_tree_shape(e, &q->plan)) find_partners(e, &q->plan, &q->near);
-    if (!q->all.able && !q->near.able) return;
-    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
-                                           COLL_ALLGATHER, COLL_REDUCE_SCATTER};
-    for (size_t i = 0; i < ARRAY_COUNT(colls); i++) {
-        enum plan_coll coll = colls[i];
-        bool none = q->has_tree && !confirms(coll);
-        q->limit[coll] = none ? 0 : table_limit(e, coll, 0, false);
-        q->limit_tree[coll] = table_limit(e, coll, q->limit[coll], true);
-    }
-    q->limit[COLL_BARRIER] = table_has(e, COLL_BARRIER, 0, false);
-    q->limit_tree[COLL_BARRIER] = table_has(e, COLL_BARRIER, 0, true);
-    q->limit[COLL_ALLTOALLV] = table_has(e, COLL_ALLTOALLV, 0, false);
-    q->even_first = even_first(e);
 }
 
 bool fast_endpoint_is_settled(const struct fast_endpoint *ep)
@@ -209,7 +169,7 @@ static bool may_post(struct engine *e, const struct fast_path *q)
     if (!n->board.memory || FRAME_SIZE + q->sends > BOARD_POST_MAX)
         return false;
     /* The queue of a pair is read where it begins, again and again. */
-    if (q->ep_count == 1 && q->sends > FAST_PAIR_MAX) return false;
+    if (q->ep_count == 1 && q->sends > e->limits.pair_max) return false;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct conn *c = q->eps[i].conn;
         if (!c->region.taken || !channel_may_post(c->channel, n->board.posts))
@@ -252,19 +212,17 @@ static bool may_start(struct engine *e, const struct op_request *r)
     enum plan_coll coll = r->plan.coll;
     if (!fast_may_begin(e, r)) return false;
     if (r->call.quant.algorithm != QUANT_NONE) return false;
-    bool even = r->plan.flow == FLOW_EVEN;
-    if (even && r->plan.count < q->even_first) return false;
-    uint64_t size = r->plan.count;
-    if (coll == COLL_BARRIER || coll == COLL_ALLTOALLV) size = 0;
+    uint64_t size = coll == COLL_BARRIER ? 0 : r->plan.count;
     if (plan_coll_reduces(coll)) size *= r->plan.element;
-    q->pairs = confirms(coll);
-    q->tree = size >= q->limit[coll];
-    if (q->tree && (q->pairs || size >= q->limit_tree[coll])) return false;
+    enum algorithm_fast fast = fast_choice(e, &r->plan, size);
+    if (fast == FAST_NOT) return false;
+    q->pairs = fast == FAST_PAIRS;
+    q->tree = fast == FAST_TREE;
     struct fast_partners *partners = q->tree ? &q->near : &q->all;
     q->eps = partners->eps;
     q->ep_count = partners->count;
     if (!partners->able) return false;
-    q->size = q->result = (uint32_t)size;
+    q->size = q->result = coll == COLL_ALLTOALLV ? 0 : (uint32_t)size;
     if (coll == COLL_ALLGATHER) q->result *= e->links.world;
     q->tag = op_tag_entry(e, 0, r->call.tag);
     if (!q->tag) return false;
@@ -282,16 +240,13 @@ static bool may_start(struct engine *e, const struct op_request *r)
 /* Usually only the sequence differs from the last header. */
 static void make_head(struct engine *e, struct fast_path *q)
 {
-    enum { SEQ_AT = 16 };
     struct frame *f = &q->frame;
     uint32_t seq = q->tag->next++;
     if (f->type == FRAME_DATA && f->epoch == e->links.epoch &&
         f->tag == q->r->call.tag && f->size == q->size &&
         f->digest == q->r->call.digest) {
-        for (int i = 0; i < 4; i++) {
-            uint8_t byte = (uint8_t)(seq >> (24 - 8 * i));
-            q->head[SEQ_AT + i] = q->empty[SEQ_AT + i] = byte;
-        }
+        frame_renumber(q->head, seq);
+        frame_renumber(q->empty, seq);
         f->seq = seq;
         return;
     }

@@ -14,19 +14,12 @@
 #define PCCL_FAST_PATH_H
 
 #include "../link/frame.h"
-#include "plan.h"
+#include "algorithm.h"
 
 enum {
     FAST_PARTNERS_MAX = HOST_MESH_MAX - 1,
     FAST_SPOKES_MAX = 63, /* of a root; a bit of `written` each */
-    /* Bytes for one member, where two members are all: beyond, an operation
-     * reads while the other one writes. */
-    FAST_PAIR_MAX = 16 * 1024,
-    /* Bytes of the other vectors from which on a second post is cheaper than to
-     * add them all ("posts"). */
-    SUMS_LEAST = 4 * 1024,
-    /* In vain, until a member adds up one of the parts that it waits for. */
-    SUMS_LOOKS = 512,
+    FAST_CHOICES = 4,
 };
 
 struct conn;
@@ -59,8 +52,7 @@ struct fast_endpoint {
 /* A root and the others: the endpoints of a gather, a scatter or a reduction to
  * the root. */
 struct fast_star {
-    bool known, able;    /* as of the fast path, for this root */
-    bool moves, reduces; /* the table has stars for blocks; for sums */
+    bool known, able; /* as of the fast path, for this root */
     uint32_t root, count;
     struct fast_endpoint eps[FAST_SPOKES_MAX]; /* in the order of ranks */
 };
@@ -72,17 +64,19 @@ struct fast_partners {
     struct fast_endpoint eps[FAST_PARTNERS_MAX];
 };
 
+/* What the table chooses for up to so many bytes of a vector or block. */
+struct fast_choice {
+    uint64_t most; /* 0 of the first one: the table has not been asked */
+    enum algorithm_fast fast;
+};
+
 struct fast_path {
-    /* what is here up to `limit` matches the view and the connections */
+    /* what is here up to `choices` matches the view and the connections */
     bool known;
-    bool has_tree;             /* the smallest operations go over a tree */
     struct fast_partners all;  /* the other members, in the order of ranks */
     struct fast_partners near; /* the children in the tree, then the parent */
     struct plan plan;          /* of the tree */
-    /* By collective: bytes from which on they go over the tree, */
-    uint64_t limit[COLL_COUNT];
-    uint64_t limit_tree[COLL_COUNT]; /* ... and no other fast way */
-    uint64_t even_first;       /* ... from which on equal blocks go in pairs */
+    struct fast_choice choices[COLL_COUNT][FLOW_COUNT][FAST_CHOICES];
     struct fast_endpoint *eps; /* of `all` or of `near` */
     uint32_t ep_count, left;
     const struct op_request *r; /* NULL: no operation is under way */
@@ -116,6 +110,9 @@ struct fast_path {
 /* For the files of the fast path. */
 /* Nothing prevents the fast path of an operation of the whole view. */
 bool fast_may_begin(struct engine *e, const struct op_request *r);
+/* How the table's algorithm for so many bytes of a vector or block runs. */
+enum algorithm_fast fast_choice(struct engine *e, const struct plan_request *r,
+                                uint64_t bytes);
 /* False: the member has no channel, or other connections. */
 bool fast_find_endpoint(struct engine *e, uint32_t rank,
                         struct fast_endpoint *ep);

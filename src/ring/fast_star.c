@@ -1,7 +1,6 @@
 /* fast_star.c - the fast path of a gather, a scatter and a reduction to a root
  * (rule D9e). Its frames are those of star.c and reduce_star.c. */
 #include "fast_star.h"
-#include "algorithm_table.h"
 #include "geometry.h"
 #include "op.h"
 
@@ -44,15 +43,6 @@ static uint32_t witness(const struct engine *e)
 
 /* ---------------------------------------------------------------- starting */
 
-static bool table_has(const struct engine *e, enum plan_coll coll,
-                      enum plan_flow flow, const struct algorithm *a)
-{
-    struct plan_request p = {
-        .coll = coll, .flow = flow, .count = EAGER_MAX, .element = 1};
-    op_plan_request(e, NULL, &p);
-    return algorithm_choose(&p) == a;
-}
-
 /* The root's partners are all others, and it is the only partner of each. */
 static bool find_spokes(struct engine *e, const struct op_request *r)
 {
@@ -64,9 +54,6 @@ static bool find_spokes(struct engine *e, const struct op_request *r)
     s->root = r->plan.root;
     s->count = 0;
     s->able = e->links.world > 1 && count <= FAST_SPOKES_MAX;
-    s->moves = table_has(e, COLL_ALLTOALLV, FLOW_TO_ROOT, &star_gather) &&
-               table_has(e, COLL_ALLTOALLV, FLOW_FROM_ROOT, &star_scatter);
-    s->reduces = table_has(e, COLL_ALLREDUCE, FLOW_TO_ROOT, &reduce_star);
     for (uint32_t i = 0; i < count && s->able; i++)
         s->able = fast_find_endpoint(e, rank_of(e, i), &s->eps[s->count++]);
     return s->able;
@@ -74,8 +61,8 @@ static bool find_spokes(struct engine *e, const struct op_request *r)
 
 static bool may_go(struct engine *e, const struct op_request *r)
 {
-    const struct fast_star *s = &e->fast.star;
-    return find_spokes(e, r) && (reduces(r) ? s->reduces : s->moves);
+    uint64_t bytes = reduces(r) ? vector_size(r) : 0;
+    return fast_choice(e, &r->plan, bytes) == FAST_STAR && find_spokes(e, r);
 }
 
 /* Bytes to and from the partner of that rank. */
@@ -98,7 +85,8 @@ static bool size_endpoint(const struct engine *e, const struct op_request *r,
 {
     enum { FRAMES = 2 }; /* that it may write */
     size_t sends, recvs;
-    size_t most = e->links.world > 2 ? EAGER_MAX : FAST_PAIR_MAX; /* D2b */
+    uint64_t most =
+        e->links.world > 2 ? EAGER_MAX : e->limits.pair_max; /* D2b */
     uint8_t *to;
     find_sizes(e, r, rank_of(e, i), &sends, &recvs);
     if (!fast_endpoint_is_idle(ep) || sends > most || recvs > most)

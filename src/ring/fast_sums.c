@@ -58,7 +58,7 @@ bool fast_sums_begin(const struct engine *e, struct fast_path *q)
     bool all = !PCCL_BUGGIFY(sums_alone) && q->posts && e->roomy &&
                q->ep_count > 1 && p->coll == COLL_ALLREDUCE &&
                p->count >= e->links.world &&
-               (uint64_t)q->size * q->ep_count >= e->sums_least;
+               (uint64_t)q->size * q->ep_count >= e->limits.sums_least;
     for (uint32_t i = 0; i < q->ep_count && all; i++)
         all = channel_may_post(q->eps[i].conn->channel, e->links.board.posts);
     q->sums = all;
@@ -134,7 +134,7 @@ enum fast_status fast_sums_poll(struct engine *e, struct fast_path *q)
     for (uint32_t i = 0; i < q->ep_count; i++) look(e, q, i);
     if (q->left > 0) {
         q->looks++;
-        bool late = q->looks >= e->sums_looks;
+        bool late = q->looks >= e->limits.sums_looks;
         if (late) q->looks -= q->looks < LOOKS_MORE ? q->looks : LOOKS_MORE;
         add_one(e, q, late);
     }

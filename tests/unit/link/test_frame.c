@@ -74,12 +74,25 @@ static void test_corrupted_start(void **state)
     }
 }
 
+static void test_another_number(void **state)
+{
+    (void)state;
+    struct frame f = example(FRAME_DATA);
+    uint8_t bytes[FRAME_SIZE], want[FRAME_SIZE];
+    frame_encode(&f, bytes);
+    f.seq = 0x01020304;
+    frame_encode(&f, want);
+    frame_renumber(bytes, f.seq);
+    assert_memory_equal(bytes, want, FRAME_SIZE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_bodies_are_bounded),
         cmocka_unit_test(test_corrupted_start),
+        cmocka_unit_test(test_another_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* test_choose.c - which collective carries out another one. */
 #include "../unit.h"
 
+#include "../../../src/ring/algorithm_table.h"
 #include "../../../src/ring/choose.h"
 
 enum { SCOPE, CROWDED, ROOM, PLACES };
@@ -107,11 +108,59 @@ static void test_limits(void **state)
     }
 }
 
+/* Up to the end of its range an algorithm stays, and where the rows alone
+ * decide, the next byte has another row. */
+static void check_ranges(struct plan_request r)
+{
+    uint64_t most = 0;
+    for (r.count = 0; r.count <= PLAN_SEGMENT_MAX; r.count = most + 1) {
+        struct plan_request last = r, middle = r;
+        const struct algorithm *a = algorithm_choose_range(&r, &most);
+        const struct choice *row = algorithm_row_of(&r);
+        assert_ptr_equal(a, algorithm_choose(&r));
+        assert_true(most >= r.count);
+        if (r.coll == COLL_BARRIER) return; /* it has no bytes */
+        last.count = most;
+        middle.count = r.count + (most - r.count) / 2;
+        assert_ptr_equal(a, algorithm_choose(&middle));
+        if (most == UINT64_MAX) return;
+        assert_ptr_equal(a, algorithm_choose(&last));
+        last.count++;
+        bool alone = !r.forced && a != &small_grid;
+        if (alone) assert_ptr_not_equal(row, algorithm_row_of(&last));
+    }
+}
+
+static void test_ranges(void **state)
+{
+    (void)state;
+    static const char *const forced[] = {NULL, "tree", "flat", "confirmed",
+                                         "ring"};
+    static const uint32_t worlds[] = {1, 2, 3, 4, 8, 9, 10, 33, 64, 65, 200};
+    for (int place = 0; place < PLACES; place++) {
+        for (unsigned coll = 0; coll < COLL_COUNT; coll++) {
+            for (size_t w = 0; w < ARRAY_COUNT(worlds); w++) {
+                struct plan_request r =
+                    request(place, coll, FLOW_ALL, worlds[w], 0);
+                r.mesh = r.tree = true;
+                r.element = 1;
+                r.single_copy_world = worlds[w] <= 64 ? 64 : 0;
+                if (coll == COLL_ALLTOALLV) r.flow = FLOW_EVEN;
+                for (size_t i = 0; i < ARRAY_COUNT(forced); i++) {
+                    r.forced = forced[i];
+                    check_ranges(r);
+                }
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_row_is_taken),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -834,7 +834,7 @@ a pair that one end misses is bad (R4f)|master/round.c|s/return (!both || a->lat
 a group installs while another restarts (R5)|master/round.c|s/if (g->restart .. g->unlinked .. g->phase != GROUP_PROPOSED ../if (g->phase == GROUP_PROPOSED \&\&/
 fast path takes scoped operations (D9)|ring/fast_path.c|s/ || r->call.members) return false;/) return false;/
 fast path compares 16 bytes (D9)|ring/fast_path.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
-fast path knows one way for all sizes (D9c)|ring/fast_path.c|s/    q->tree = size >= q->limit.coll.;/    q->tree = q->has_tree;/
+fast path knows one way for all sizes (D9c)|ring/fast_path.c|s/        if (bytes <= c.i..most) return c.i..fast;/        return c[i].fast;/
 fast path in place at rank 2 (D9)|ring/fast_path.c|/^static void fold/,/^}/s/if (r->call.sendbuf == r->call.recvbuf) {/if (false) {/
 a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
 a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, session_forced((enum op_verdict)v->state));/}

@@ -345,7 +345,9 @@ static void count_done(const struct sim *s, const struct sim_proc *p,
     c->fast_posts += p->session->engine->fast.posts;
     c->fast_sums += p->session->engine->fast.sums;
     c->fast_tree_beside +=
-        p->session->engine->fast.tree && !p->session->engine->fast.has_tree;
+        p->session->engine->fast.tree &&
+        p->session->engine->fast.choices[f->request.plan.coll][0]->fast ==
+            FAST_FLAT;
     c->fast_pairs += p->session->engine->fast.pairs;
     c->fast_closed_done += f->closed;
     c->fast_ended_done += f->ended;
