@@ -74,6 +74,7 @@ LAYERS = {
                             "src/reduce/weighted.h", "include/pccl.h"],
     # Faces only: the structs of links and operations are their folders' own.
     "src/elastic/session": BASE + ["src/link/links.h", "src/link/probe.h",
+                                   "src/link/view.h",
                                    "src/ring/ring.h",
                                    "src/message/message.h", "src/elastic/",
                                    "include/pccl.h"],

@@ -103,9 +103,8 @@ bool session_init(struct session *s, const struct session_config *config)
     struct message_events message_events = {
         .user = s, .event = on_event, .ask = on_dial_request};
     s->out = config->events;
-    s->view = &s->views[0];
-    s->next = &s->views[1];
-    s->notified.loss_first = 1; /* 0 means: no loss */
+    s->view = view_none();
+    notified_init(&s->notified);
     s->engine = engine_new(&config->driver, &events, config->pool_size,
                            config->deadline);
     if (!s->engine) return false;
@@ -131,6 +130,11 @@ void session_free(struct session *s)
     }
     engine_delete(s->engine);
     s->engine = NULL;
+    view_release(s->next);
+    view_release(s->view);
+    s->next = NULL;
+    s->view = view_none();
+    notified_free(&s->notified);
     free(s->pending_aborts);
     s->pending_aborts = NULL;
     session_keep_free(s);
@@ -205,7 +209,7 @@ void session_abort_run(struct session *s, int code)
 {
     struct wire_msg msg = {.type = WIRE_ABORT};
     msg.abort.code = code;
-    msg.abort.rank = (int32_t)s->notified.rank;
+    msg.abort.rank = (int32_t)s->notified.view->rank;
     session_send(s, &msg);
 }
 

@@ -11,10 +11,10 @@
 #include "../message/message.h"
 #include "../ring/ring.h"
 #include "sample_count.h"
+#include "notified.h"
 #include "offer.h"
 #include "partial.h"
 #include "state.h"
-#include "view.h"
 
 enum session_state {
     SESSION_NEW,
@@ -60,7 +60,7 @@ struct session_waits {
 /* A verdict on an operation that this peer has not launched yet. */
 struct pending_abort {
     uint64_t scope, tag;
-    uint32_t loss;    /* number of the next loss at that time (rule P1) */
+    uint32_t epoch;   /* in force at that time (rule P1) */
     uint32_t dispute; /* number of the text about it; 0: none */
     uint8_t verdict;
     bool fresh;     /* of the round under way: its INSTALL has not come */
@@ -133,13 +133,10 @@ struct session {
     uint32_t minimum; /* members that the run needs; 0: any (M14) */
     bool goes_on;     /* collectives of this member do with fewer */
 
-    struct view views[2];
-    struct view *view, *next; /* in force, and proposed */
+    const struct view *view; /* in force */
+    struct view *next;       /* proposed; NULL: none is */
     uint32_t round;
-    bool proposed, ready_sent;
-    uint64_t removed[PEERS_MAX]; /* by the proposal */
-    uint32_t removed_count;
-    bool grows;      /* the proposal has new members */
+    bool ready_sent;
     uint32_t traits; /* of this member, see pcclSetTraits */
     pccl_ns closed_at, proposed_at, installed_at; /* of the last change */
     pccl_ns late_at;      /* links_late() at the proposal */
@@ -333,8 +330,8 @@ void session_take_verdict(struct session *s, const struct op_request *r,
 /* The number of the text about an operation that INSTALL ends; 0: none. */
 uint32_t session_disputed(const struct session *s, uint64_t scope,
                           uint64_t tag);
-/* Rule F6b: the program has been notified of that loss. */
-void session_loss_told(struct session *s, uint32_t loss);
+/* Rule F6b: the program has been notified of the loss of that epoch. */
+void session_loss_told(struct session *s, uint32_t epoch);
 /* A launch that waits for the INSTALL of a verdict has it then. */
 void session_queue_verdict(struct session *s, struct op *op);
 void session_keep_blockers(struct session *s, const struct wire_msg *msg);

@@ -7,7 +7,7 @@
 /* How a launch is over at once (rule P1). */
 struct launch_end {
     int result;
-    uint32_t loss;    /* that it meets; 0: none */
+    uint32_t loss;    /* epoch of the one that it meets; 0: none */
     bool has_verdict; /* which was kept, and is taken by this launch */
 };
 
@@ -28,7 +28,7 @@ bool session_scope_lives(const struct session *s, const uint64_t *ids,
                          uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (view_find(s->view, ids[i]) == s->view->size) return false;
+        if (!view_has(s->view, ids[i])) return false;
     }
     return true;
 }
@@ -45,13 +45,11 @@ static bool launch_is_over(const struct session *s, const struct op_request *r,
     if (r->call.members &&
         !session_scope_lives(s, r->call.members, r->call.member_count))
         return true;
-    if (!r->call.members && s->notified.loss_count > 0) {
-        end->loss = s->notified.loss_first;
-        return true;
-    }
+    end->loss = r->call.members ? 0 : notified_oldest(&s->notified);
+    if (end->loss > 0) return true;
     /* Rule M14b: by the view that the program knows, as its history says. */
     end->result = pcclTooFewPeers;
-    if (!r->call.members && !s->goes_on && s->notified.world < s->minimum)
+    if (!r->call.members && !s->goes_on && s->notified.view->world < s->minimum)
         return true;
     end->result = pcclRankConnectionFailed;
     return !s->view->ring && s->view->size > 1;
@@ -65,7 +63,8 @@ int session_launch(struct session *s, const struct op_request *r,
     if (session_votes_topology(s) || s->sync != SYNC_IDLE)
         return pcclInvalidUsage;
     if (engine_find(s->engine, r->call.tag)) return pcclInvalidArgument;
-    if (!r->call.members && view_epoch != 0 && view_epoch != s->notified.epoch)
+    if (!r->call.members && view_epoch != 0 &&
+        view_epoch != s->notified.view->epoch)
         return pcclRankConnectionLost;
     struct launch_end end;
     if (launch_is_over(s, r, &end))
@@ -84,16 +83,8 @@ bool session_fast(struct session *s, const struct op_request *r,
         return false;
     /* A closed epoch, a pending loss and a kept verdict need no look: no
      * operation has left a copy, or taken a number, then (D9a, D9d). */
-    if (view_epoch != 0 && view_epoch != s->notified.epoch) return false;
+    if (view_epoch != 0 && view_epoch != s->notified.view->epoch) return false;
     return fast_start(s->engine, r);
-}
-
-static bool notified_has(const struct notified *t, uint64_t id)
-{
-    for (uint32_t i = 0; i < t->size; i++) {
-        if (t->members[i].id == id) return true;
-    }
-    return false;
 }
 
 /* Marks those that the program has been told of. */
@@ -102,7 +93,7 @@ static bool any_gone(const struct notified *t, const uint64_t *ids,
 {
     bool any = false;
     for (uint32_t i = 0; i < count; i++) {
-        bool gone = !notified_has(t, ids[i]);
+        bool gone = !view_has(t->view, ids[i]);
         if (lost) lost[i] = gone;
         any |= gone;
     }
@@ -117,7 +108,7 @@ bool session_take_loss(struct session *s, const uint64_t *ids, uint32_t count,
     uint32_t loss = notified_loss_of(t, ids, count);
     if (loss == 0) return false;
     /* At once: the traits are those of all losses that the call tells of. */
-    notified_advance(t, loss, s->id);
+    notified_advance(t, loss);
     session_loss_told(s, loss);
     return any_gone(t, ids, count, lost);
 }
@@ -149,7 +140,7 @@ int session_take(struct session *s, struct op *op, uint32_t *contributors,
     *rx_bytes = out.rx_bytes;
     /* Rule T2: this result notifies the program, up to the loss that the
      * operation met and no further. */
-    if (out.loss > 0) notified_advance(&s->notified, out.loss, s->id);
+    if (out.loss > 0) notified_advance(&s->notified, out.loss);
     if (out.loss > 0) session_loss_told(s, out.loss);
     return out.result;
 }

@@ -12,7 +12,7 @@ bool session_may_resume(const struct session *s)
 bool session_outlives_master(struct session *s)
 {
     bool member = s->state == SESSION_MEMBER;
-    bool ready = s->state == SESSION_JOINING && s->proposed && s->ready_sent;
+    bool ready = s->state == SESSION_JOINING && s->next && s->ready_sent;
     if (s->grace == 0 || !(member || ready)) return false;
     /* From the first loss on: a master that dies again gets no more time from
      * those who have waited, unless it had taken them. */
@@ -26,7 +26,7 @@ bool session_outlives_master(struct session *s)
 static struct wire_msg what_is_known(const struct session *s)
 {
     struct wire_msg msg = {.type = WIRE_RESUME, .epoch = s->view->epoch};
-    if (s->proposed && s->ready_sent) msg.round = s->round;
+    if (s->next && s->ready_sent) msg.round = s->round;
     msg.resume.id = s->id;
     msg.resume.secret = s->secret;
     msg.resume.term = s->term;

@@ -65,7 +65,7 @@ bool session_meets_verdict(const struct session *s, const struct op_request *r,
     uint32_t i = find_for(s, r);
     if (i == s->pending_abort_count) return false;
     bool lost = !r->call.members && s->notified.loss_count > 0;
-    if (lost && s->notified.loss_first < s->pending_aborts[i].loss)
+    if (lost && notified_oldest(&s->notified) <= s->pending_aborts[i].epoch)
         return false;
     *result = session_forced((enum op_verdict)s->pending_aborts[i].verdict);
     return true;
@@ -79,11 +79,11 @@ void session_take_verdict(struct session *s, const struct op_request *r,
     drop_pending_abort(s, i);
 }
 
-void session_loss_told(struct session *s, uint32_t loss)
+void session_loss_told(struct session *s, uint32_t epoch)
 {
     for (uint32_t i = s->pending_abort_count; i-- > 0;) {
         const struct pending_abort *a = &s->pending_aborts[i];
-        if (a->scope == 0 && a->loss <= loss && !a->fresh && !a->any_scope)
+        if (a->scope == 0 && a->epoch < epoch && !a->fresh && !a->any_scope)
             drop_pending_abort(s, i);
     }
 }
@@ -118,12 +118,12 @@ static void add_pending_abort(struct session *s, const struct wire_op *v)
         s->pending_aborts = more;
         s->pending_abort_room = room;
     }
-    s->pending_aborts[s->pending_abort_count++] = (struct pending_abort){
-        .scope = v->scope,
-        .tag = v->tag,
-        .loss = s->notified.loss_first + s->notified.loss_count,
-        .verdict = v->state,
-        .fresh = true};
+    s->pending_aborts[s->pending_abort_count++] =
+        (struct pending_abort){.scope = v->scope,
+                               .tag = v->tag,
+                               .epoch = s->view->epoch,
+                               .verdict = v->state,
+                               .fresh = true};
 }
 
 /* Rule F6: a verdict on an operation that is not launched here waits for the
@@ -168,7 +168,7 @@ const char *session_dispute(const struct session *s, uint32_t number)
 /* The INSTALL of the same round follows. */
 void session_on_verdict(struct session *s, const struct wire_msg *msg)
 {
-    if (!s->proposed || msg->round != s->round) return;
+    if (!s->next || msg->round != s->round) return;
     if (s->verdicts_again > 0) {
         s->verdicts_again--;
         return;

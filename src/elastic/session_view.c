@@ -43,7 +43,8 @@ static void describe(const struct session *s, const struct wire_msg *flush,
 void session_on_flush(struct session *s, const struct wire_msg *msg)
 {
     s->round = msg->round;
-    s->proposed = false;
+    view_release(s->next);
+    s->next = NULL;
     if (!links_is_frozen(s->links)) s->closed_at = links_now(s->links);
     engine_freeze(s->engine);
     struct wire_msg reply = {.type = WIRE_FLUSHED,
@@ -92,7 +93,7 @@ static void want(struct session *s, uint32_t rank, uint32_t connections)
 
 static uint32_t rank_at(const struct view *v, uint32_t position)
 {
-    return v->has_order ? v->order[position] : position;
+    return v->order ? v->order[position] : position;
 }
 
 static void want_tree(struct session *s, uint32_t position)
@@ -131,7 +132,7 @@ static bool is_relayed(const struct view *v, uint32_t other)
 static uint32_t place_of(const struct view *v)
 {
     uint32_t at = v->rank;
-    for (uint32_t i = 0; v->has_order && i < v->size; i++)
+    for (uint32_t i = 0; v->order && i < v->size; i++)
         if (v->order[i] == v->rank) at = i;
     return at;
 }
@@ -231,20 +232,23 @@ static void set_ways(struct session *s)
 
 void session_on_propose(struct session *s, const struct wire_msg *msg)
 {
-    if (!view_propose(s->next, s->view, msg, s->id)) {
-        session_gone(s, "the master proposed a view that cannot be");
+    const char *why;
+    view_release(s->next);
+    s->next = view_propose(s->view, msg, s->id, &why);
+    if (!s->next) {
+        session_gone(s, why);
         return;
     }
-    if (!affords(s)) return;
+    if (!affords(s)) {
+        view_release(s->next);
+        s->next = NULL;
+        return;
+    }
     s->round = msg->round;
-    s->proposed = true;
     s->ready_sent = false;
     s->verdicts = s->verdicts_again = 0;
     s->dispute = 0;
     s->refuses = false;
-    s->grows = msg->member_count > 0;
-    s->removed_count = msg->id_count;
-    for (uint32_t i = 0; i < msg->id_count; i++) s->removed[i] = msg->ids[i];
     if (!links_is_frozen(s->links)) {
         s->closed_at = links_now(s->links);
         engine_freeze(s->engine);
@@ -267,7 +271,7 @@ void session_settle(struct session *s)
 {
     if (s->stranded) session_gone(s, s->reason);
     if (s->master_lost) return;
-    if (!s->proposed || s->ready_sent || PCCL_BUGGIFY(ready_late)) return;
+    if (!s->next || s->ready_sent || PCCL_BUGGIFY(ready_late)) return;
     uint64_t failed[PEERS_MAX];
     struct wire_msg ready = {
         .type = WIRE_READY, .round = s->round, .ids = failed};
@@ -285,9 +289,11 @@ void session_settle(struct session *s)
     session_send(s, &ready);
 }
 
-/* The fate of an operation that was under way when the epoch closed. True: it
- * goes on in the new view. */
-static bool judge(struct session *s, struct op *op, uint32_t loss)
+/* The fate of an operation that was under way when the epoch closed: the epoch
+ * of the loss, or 0, and the size of the view before. True: it goes on in the
+ * new view. */
+static bool judge(struct session *s, struct op *op, uint32_t loss,
+                  uint32_t size_before)
 {
     struct engine *e = s->engine;
     bool queued = op_phase(op) == PHASE_QUEUED;
@@ -314,7 +320,7 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
     bool ring = s->view->ring || s->view->size == 1;
     /* Only an update adds members, or removes them without a loss, and nobody
      * has voted for one who has an operation under way. */
-    bool resized = whole && s->view->size != s->next->size;
+    bool resized = whole && s->view->size != size_before;
     if (!lost && !resized && ring) return true;
     op_set_loss(op, whole && lost ? loss : 0);
     engine_finish(e, op,
@@ -343,7 +349,7 @@ static bool may_install(const struct session *s, const struct wire_msg *msg)
     if (s->state == SESSION_JOINING) return true;
     if (msg->view.optimize) return s->votes[VOTE_OPTIMIZE] == VOTE_WAITING;
     if (msg->view.update) return s->votes[VOTE_UPDATE] == VOTE_WAITING;
-    return !s->grows;
+    return s->next->added == 0;
 }
 
 /* Rule H6. Of what it waits for it keeps its own number: the INSTALL of a will
@@ -365,60 +371,42 @@ static void raise_numbers(struct session *s, const struct wire_msg *msg)
 /* Rules R5, T1: the proposed view is in force. */
 void session_on_install(struct session *s, const struct wire_msg *msg)
 {
-    if (!s->proposed || msg->round != s->round) return;
+    if (!s->next || msg->round != s->round) return;
     if (!may_install(s, msg)) {
         session_gone(s, "the master installed a view without this "
                         "member's vote");
         return;
     }
     bool update = msg->view.update || msg->view.optimize;
-    struct view *old = s->view;
-    s->view = s->next;
-    s->next = old;
-    s->proposed = false;
+    uint32_t size_before = s->view->size, loss = 0;
+    view_complete(s->next, msg);
+    view_release(s->view);
+    const struct view *v = s->view = s->next;
+    s->next = NULL;
     s->installed_at = links_now(s->links);
-    s->view->epoch = msg->round;
-    s->view->mesh = msg->view.mesh;
-    s->view->tree = msg->view.tree;
-    s->view->grid = msg->view.grid;
-    s->view->world = msg->view.world;
-    s->view->groups = msg->view.groups;
-    s->view->largest = msg->view.largest;
-    uint32_t loss = 0;
-    if (s->removed_count > 0 && !update && s->state == SESSION_MEMBER) {
-        if (!notified_push(&s->notified, s->view, s->removed, s->removed_count,
-                           msg->view.traits)) {
-            session_gone(s, "the master removed more members than there are");
+    if (v->removed_count > 0 && !update && s->state == SESSION_MEMBER) {
+        if (!notified_push(&s->notified, v)) {
+            bool many = s->notified.loss_count == PEERS_MAX;
+            session_gone(s, many ? "the master removed more members than there "
+                                   "are"
+                                 : "out of memory for a loss");
             return;
         }
-        loss = s->notified.loss_first + s->notified.loss_count - 1;
+        loss = v->epoch;
     }
     bool again[OPS_MAX] = {false};
     for (uint32_t i = 0; i < engine_op_end(s->engine); i++) {
         struct op *op = engine_op(s->engine, i);
-        if (op && !op_is_done(op)) again[i] = judge(s, op, loss);
+        if (op && !op_is_done(op)) again[i] = judge(s, op, loss, size_before);
     }
     session_end_verdicts(s);
-    for (uint32_t i = 0; i < s->removed_count; i++)
-        links_drop(s->links, s->removed[i]);
+    for (uint32_t i = 0; i < v->removed_count; i++)
+        links_drop(s->links, v->removed[i]);
     links_prune(s->links);
-    struct engine_view view = {
-        .epoch = s->view->epoch,
-        .world = s->view->size,
-        .rank = s->view->rank,
-        .members = s->view->members,
-        .ids = s->view->ids,
-        .order = s->view->has_order ? s->view->order : NULL,
-        .sites = s->view->has_sites ? s->view->sites : NULL,
-        .ring = s->view->ring,
-        .mesh = s->view->mesh,
-        .tree = s->view->tree,
-        .grid = s->view->grid};
-    engine_install(s->engine, &view);
-    for (uint32_t i = 0; i < s->removed_count; i++)
-        message_lose(&s->messages, s->removed[i]);
-    if (update || s->state == SESSION_JOINING)
-        notified_all(&s->notified, s->view);
+    engine_install(s->engine, v);
+    for (uint32_t i = 0; i < v->removed_count; i++)
+        message_lose(&s->messages, v->removed[i]);
+    if (update || s->state == SESSION_JOINING) notified_all(&s->notified, v);
     session_keep_blockers(s, msg);
     enum vote_kind kind = msg->view.optimize ? VOTE_OPTIMIZE : VOTE_UPDATE;
     if (update && s->votes[kind] == VOTE_WAITING) {

@@ -368,9 +368,9 @@ static bool take_names(struct state_sync *s, uint32_t size)
     if (hash_bytes(s->names, s->names_size, 1) != s->structure) return false;
     static const struct wire_member unknown;
     const struct wire_member *self = links_member(s->links, s->links->self);
-    state_list_explain(s->list, links_rank(s->links, s->links->self),
-                       self ? self : &unknown, s->names, s->names_size,
-                       s->explanation, sizeof s->explanation);
+    state_list_explain(s->list, s->links->view->rank, self ? self : &unknown,
+                       s->names, s->names_size, s->explanation,
+                       sizeof s->explanation);
     s->outcome = STATE_EXPLAINED;
     return true;
 }

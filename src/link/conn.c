@@ -240,7 +240,7 @@ static bool open_accepted(struct links *n, struct conn *c, uint64_t from)
     struct link *l = link_find(n, from, false);
     if (!links_member(n, from) && !(l && l->wanted)) {
         /* Rule R3g: a lower id that is not in the view has been removed. */
-        return from < n->self && n->world > 0 ? false : park_ahead(c);
+        return from < n->self && n->view->size > 0 ? false : park_ahead(c);
     }
     /* Rule R3b: of two dials under way at once that of the lower id stands. */
     bool mine = l && n->self < from;

@@ -48,7 +48,8 @@ static bool parse(struct links *n, struct conn *c)
             if (!frame_decode(c->rx_buffer + c->rx_parsed, &c->rx))
                 return false;
             bool later = c->rx.type != FRAME_HELLO &&
-                         c->rx.type != FRAME_PING && c->rx.epoch > n->epoch;
+                         c->rx.type != FRAME_PING &&
+                         c->rx.epoch > n->view->epoch;
             c->parked = later && c->state == CONN_OPEN && !c->peer;
             if (c->parked) break;
             c->rx_parsed += FRAME_SIZE;

@@ -18,7 +18,7 @@ static bool next_of_link(struct links *n, struct conn *c, struct frame *f)
 {
     struct link *l = c->link;
     if (c->ping) {
-        *f = (struct frame){.type = FRAME_PING, .epoch = n->epoch};
+        *f = (struct frame){.type = FRAME_PING, .epoch = n->view->epoch};
         pccl_ns deaf = link_time(n, l, PCCL_TIME_TO_MISS(n->deadline));
         if (n->now - c->last_recv >= deaf && !c->parked) f->flags = FLAG_DEAF;
         if (c->asks > 0) {

@@ -121,8 +121,8 @@ static pccl_ns made_since(const struct links *n, const struct link *l,
 
 void link_made(struct links *n, struct link *l)
 {
-    if (!l->sought || l->wanted || l->counted == n->epoch) return;
-    l->counted = n->epoch;
+    if (!l->sought || l->wanted || l->counted == n->view->epoch) return;
+    l->counted = n->view->epoch;
     n->made_at = n->now;
 }
 

@@ -15,6 +15,7 @@
 #include "links.h"
 #include "probe.h"
 #include "relay.h"
+#include "view.h"
 
 enum {
     POOL_HIGH_RTT = 8,            /* connections of a high-RTT link */
@@ -153,10 +154,7 @@ struct links {
     bool high_rtt;      /* a member has a high RTT: the ring is a long one */
     uint32_t fill_size; /* of FILL; smaller in tests */
     bool frozen;        /* between FLUSH and INSTALL */
-    uint32_t epoch;
-    /* The view in force; the owner of the links owns the arrays. */
-    const struct wire_member *members;
-    uint32_t world;
+    const struct view *view; /* in force */
 
     struct link_client clients[CLIENT_COUNT];
     struct p2p_client p2p;
@@ -178,12 +176,13 @@ bool links_init(struct links *n, const struct driver *driver,
 void links_free(struct links *n);
 void links_free_pool(struct links *n);
 void links_tick(struct links *n, pccl_ns now);
+/* The next view is in force, and has one reference more. */
+void links_install(struct links *n, const struct view *view);
 /* A client receives frames of this type. */
 void links_receive(struct links *n, enum conn_use use, enum frame_type type,
                    const struct frame_handler *handler, void *user);
-/* A member of the view, or NULL; and its rank, or the view's size. */
+/* A member of the view, or NULL. */
 const struct wire_member *links_member(const struct links *n, uint64_t id);
-uint32_t links_rank(const struct links *n, uint64_t id);
 
 /* The epoch is closed: drops everything received or queued in it. */
 void links_freeze(struct links *n);

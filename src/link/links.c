@@ -135,6 +135,7 @@ bool links_init(struct links *n, const struct driver *driver,
     n->deadline = deadline;
     n->fill_size = FRAME_FILL_SIZE;
     n->relay.pipe = RELAY_PIPE;
+    n->view = view_none();
     n->pool_auto = pool_size == 0;
     n->pool_size = pool_size > 0 ? pool_size : 1;
     if (n->pool_size > POOL_MAX) n->pool_size = POOL_MAX;
@@ -167,6 +168,8 @@ void links_free(struct links *n)
         free(n->conns[i]);
         n->conns[i] = NULL;
     }
+    view_release(n->view);
+    n->view = view_none();
     free(n->dirty);
     n->dirty = NULL;
 }
@@ -209,17 +212,18 @@ void links_drop(struct links *n, uint64_t id)
     free_link(n, l);
 }
 
-uint32_t links_rank(const struct links *n, uint64_t id)
-{
-    uint32_t rank = 0;
-    while (rank < n->world && n->members[rank].id != id) rank++;
-    return rank;
-}
-
 const struct wire_member *links_member(const struct links *n, uint64_t id)
 {
-    uint32_t rank = links_rank(n, id);
-    return rank < n->world ? &n->members[rank] : NULL;
+    uint32_t rank = view_find(n->view, id);
+    return rank < n->view->size ? &n->view->members[rank] : NULL;
+}
+
+void links_install(struct links *n, const struct view *view)
+{
+    view_retain(view);
+    view_release(n->view);
+    n->view = view;
+    n->frozen = false;
 }
 
 /* The epoch is closed: everything received or queued in it is void. */

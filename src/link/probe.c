@@ -263,8 +263,8 @@ static bool is_news(const struct link_speed *s, pccl_ns now)
 uint32_t measure_report(struct links *n, struct wire_edge *edges)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < n->world && count < WIRE_EDGES_MAX; i++) {
-        struct link *l = link_find(n, n->members[i].id, false);
+    for (uint32_t i = 0; i < n->view->size && count < WIRE_EDGES_MAX; i++) {
+        struct link *l = link_find(n, n->view->members[i].id, false);
         if (!l || !is_news(&l->speed, n->now)) continue;
         struct link_speed *s = &l->speed;
         edges[count++] = (struct wire_edge){.peer = l->id,

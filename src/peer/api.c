@@ -236,7 +236,7 @@ pcclResult_t pcclGetAttribute(const pcclComm_t *comm, pcclAttribute_t attribute,
     pcclComm_t *c;
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
-    const struct notified *t = &c->session->notified;
+    const struct view *t = c->session->notified.view;
     uint32_t value = 0;
     switch (attribute) {
     case PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE:
@@ -271,7 +271,7 @@ pcclResult_t pcclGetView(const pcclComm_t *comm, uint64_t *epoch, int *rank,
     pcclComm_t *c;
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
-    const struct notified *t = &c->session->notified;
+    const struct view *t = c->session->notified.view;
     if (epoch) *epoch = t->epoch;
     if (rank) *rank = (int)t->rank;
     if (size) *size = (int)t->size;
@@ -436,7 +436,7 @@ pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks, size_t capacity,
     const struct view *v = c->session->view;
     *count_out = v->ring ? v->size : 0;
     for (uint32_t i = 0; i < *count_out && i < capacity; i++)
-        ranks[i] = v->has_order ? v->order[i] : (int)i;
+        ranks[i] = v->order ? v->order[i] : (int)i;
     return api_leave(c, pcclSuccess);
 }
 
@@ -469,7 +469,7 @@ pcclResult_t pcclOptimizeTopology(const pcclComm_t *comm)
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     if (session_busy(c->session)) return api_leave(c, pcclPendingAsyncOps);
-    if (c->session->notified.world <= 1 && !c->left.votes[VOTE_OPTIMIZE])
+    if (c->session->notified.view->world <= 1 && !c->left.votes[VOTE_OPTIMIZE])
         return api_leave(c, pcclInvalidUsage);
     pcclResult_t result;
     if (comm_tells()) comm_tell_call(c, "optimize topology", 0, UINT64_MAX);

@@ -18,11 +18,11 @@ static pcclResult_t is_writer(const pcclComm_t *c, bool always, bool *writes,
 {
     bool member = c->session && c->session->state != SESSION_GONE;
     *writes = always;
-    *world = member ? c->session->notified.size : 1;
+    *world = member ? c->session->notified.view->size : 1;
     if (always) return pcclSuccess;
     if (!c->session) return pcclInvalidUsage;
     if (!member) return pcclMasterConnectionFailed;
-    *writes = c->session->notified.rank == 0;
+    *writes = c->session->notified.view->rank == 0;
     return pcclSuccess;
 }
 

@@ -138,13 +138,13 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
     if (rc != pcclSuccess) return rc;
     const char *wrong = op->members ? check_scope(op, s->id) : NULL;
     uint32_t world =
-        op->members ? (uint32_t)op->member_count : s->notified.size;
-    uint32_t rank =
-        op->members ? (uint32_t)position_in_scope(op, s->id) : s->notified.rank;
+        op->members ? (uint32_t)op->member_count : s->notified.view->size;
+    uint32_t rank = op->members ? (uint32_t)position_in_scope(op, s->id)
+                                : s->notified.view->rank;
     if (!wrong) wrong = collective_check(op, world, rank);
     /* Arrays for another view may be shorter; the launch refuses them. */
     bool stale = !op->members && op->view_epoch != 0 &&
-                 op->view_epoch != s->notified.epoch;
+                 op->view_epoch != s->notified.view->epoch;
     if (!wrong && !stale) wrong = collective_check_flow(op, world, rank);
     if (!wrong && q) wrong = collective_check_quantization(op, q);
     if (wrong) {
@@ -174,7 +174,7 @@ static bool is_again(const pcclComm_t *c, const pcclCollective_t *op,
 {
     const struct comm_request *last = &c->request;
     const pcclCollective_t *was = &last->op;
-    return last->epoch == c->session->notified.epoch &&
+    return last->epoch == c->session->notified.view->epoch &&
            c->session->state != SESSION_GONE && op->size == was->size &&
            op->kind == was->kind && op->tag == was->tag &&
            op->count == was->count && op->datatype == was->datatype &&
@@ -198,14 +198,14 @@ static pcclResult_t prepare_blocking(pcclComm_t *c, const pcclCollective_t *op,
     }
     last->epoch = 0;
     pcclResult_t rc = prepare(c, op, q, &last->made);
-    bool stale =
-        op->view_epoch != 0 && op->view_epoch != c->session->notified.epoch;
+    bool stale = op->view_epoch != 0 &&
+                 op->view_epoch != c->session->notified.view->epoch;
     bool may = rc == pcclSuccess && !stale && op->size >= sizeof *op &&
                !op->members && op->kind != pcclKindAllToAllV &&
                (!q || q->algorithm == pcclQuantNone);
     if (may) {
         last->op = *op;
-        last->epoch = c->session->notified.epoch;
+        last->epoch = c->session->notified.view->epoch;
     }
     return rc;
 }
@@ -277,13 +277,14 @@ static void describe(pcclComm_t *c, int result, uint32_t number)
                           "launched this operation");
     if (result == pcclRankConnectionLost)
         comm_set_error(c, "a member was lost; %u are left in epoch %u",
-                       c->session->notified.size, c->session->notified.epoch);
+                       c->session->notified.view->size,
+                       c->session->notified.view->epoch);
     if (result == pcclRankConnectionFailed) api_describe_blockers(c);
     if (result == pcclTooFewPeers)
         comm_set_error(c,
                        "%u of at least %u members are left: "
                        "pcclUpdateTopology waits for newcomers",
-                       c->session->notified.world, c->session->minimum);
+                       c->session->notified.view->world, c->session->minimum);
 }
 
 /* `told`: what is told of the operation, or NULL. */
@@ -351,7 +352,7 @@ static pcclResult_t run_op(pcclComm_t *c, const pcclCollective_t *op,
         if (told) fast_look(c->session->engine, r, &told->look);
         if (info) {
             *info = (pcclReduceInfo_t){.local_world_size =
-                                           c->session->notified.size};
+                                           c->session->notified.view->size};
             fast_bytes(c->session->engine, &info->tx_bytes, &info->rx_bytes);
         }
         return pcclSuccess;

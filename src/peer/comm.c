@@ -68,7 +68,7 @@ uint32_t comm_members_here(const pcclComm_t *c, uint32_t *before)
 {
     const struct view *v = c->session->view;
     uint32_t here = 0;
-    uint64_t host = v->members[v->rank].host;
+    uint64_t host = links_host(c->session->links);
     for (uint32_t i = 0; i < v->size; i++) {
         if (before && i == v->rank) *before = here;
         here += host_is_same(v->members[i].host, host);
@@ -80,7 +80,7 @@ uint32_t comm_members_here(const pcclComm_t *c, uint32_t *before)
 uint32_t comm_members_on_own_processors(const pcclComm_t *c)
 {
     const struct view *v = c->session->view;
-    uint64_t host = v->members[v->rank].host;
+    uint64_t host = links_host(c->session->links);
     uint32_t thousandths = 1000; /* this one */
     cpu_set_t own, others;
     bool known = sched_getaffinity(0, sizeof own, &own) == 0;

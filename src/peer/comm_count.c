@@ -39,7 +39,7 @@ struct view_change count_view(struct counters *n, const struct session *s,
     change.installed = true;
     n->epochs++;
     if (!before->member) return change; /* its first one */
-    change.lost = s->removed_count;
+    change.lost = s->view->removed_count;
     change.joined = s->view->size + change.lost - before->size;
     n->losses += change.lost;
     n->joins += change.joined;

@@ -37,7 +37,7 @@ static void report_tcp(const pcclComm_t *c, const char *why)
 static uint32_t queue_size(const pcclComm_t *c, uint32_t number)
 {
     const struct session *s = c->session;
-    const struct view *view = s->proposed ? s->next : s->view;
+    const struct view *view = s->next ? s->next : s->view;
     uint64_t host = links_host(s->links);
     uint32_t here = 0;
     if (conn_is_p2p(s->links, number)) return CHANNEL_SIZE; /* messages */

@@ -93,7 +93,7 @@ struct told_op comm_tell_called(const pcclComm_t *c, const pcclCollective_t *op)
                         .kind = op->kind,
                         .bytes = bytes_of(op),
                         .tag = op->tag,
-                        .members = c->session->notified.size};
+                        .members = c->session->notified.view->size};
     set_name(&t, caller_of(op));
     return t;
 }
@@ -104,7 +104,7 @@ struct told_op comm_tell_awaited(const pcclComm_t *c, const struct op *op,
     struct told_op t = {.kind = kind,
                         .async = true,
                         .begun = true,
-                        .members = c->session->notified.size};
+                        .members = c->session->notified.view->size};
     op_look(op, &t.look);
     t.tag = t.look.name.tag;
     t.bytes = t.look.bytes;

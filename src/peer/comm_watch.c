@@ -27,7 +27,7 @@ static void watch_master(pcclComm_t *c)
 
 static bool has_work(const struct session *s)
 {
-    return s->state == SESSION_JOINING || s->proposed || s->leaving ||
+    return s->state == SESSION_JOINING || s->next || s->leaving ||
            s->sync == SYNC_ASKED || s->votes[VOTE_OPTIMIZE] == VOTE_WAITING ||
            engine_has_work(s->engine) || partial_has_work(&s->partial);
 }

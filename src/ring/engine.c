@@ -32,27 +32,13 @@ void engine_free(struct engine *e)
     free(e->tags);
 }
 
-void engine_install(struct engine *e, const struct engine_view *view)
+void engine_install(struct engine *e, const struct view *view)
 {
-    e->links.epoch = view->epoch;
-    e->links.world = view->world;
-    e->rank = view->rank;
-    e->links.members = view->members;
-    e->ids = view->ids;
-    e->order = view->order;
-    e->ring = view->ring;
-    e->mesh = view->mesh;
-    e->tree = view->tree;
-    e->grid = view->grid;
-    e->one_host = view->world > 0 ? view->members[0].host : 0;
-    for (uint32_t i = 1; i < view->world; i++) {
-        if (view->members[i].host != e->one_host) e->one_host = 0;
-    }
-    e->has_hierarchy = view->sites && view->mesh && e->one_host == 0;
+    links_install(&e->links, view);
+    e->has_hierarchy = view->sites && view->mesh && view->one_host == 0;
     if (e->has_hierarchy)
-        hierarchy_init(&e->hierarchy, view->sites, view->world, view->rank);
+        hierarchy_init(&e->hierarchy, view->sites, view->size, view->rank);
     single_copy_install(e);
-    e->links.frozen = false;
     e->fast.known = false;
     e->tag_count = 0; /* entries of older epochs count as free */
     e->tags_reported = false;

@@ -97,7 +97,7 @@ struct op {
     enum op_verdict verdict; /* for the next INSTALL */
     uint32_t dispute;        /* see op_set_dispute() */
     uint32_t contributors;   /* members in the result */
-    uint32_t loss; /* the result notifies of all losses up to this one */
+    uint32_t loss; /* the result notifies of all losses up to this epoch */
     struct plan plan;
     struct endpoint *eps;
     uint32_t ep_count, eps_left; /* partners; those with transfers left */
@@ -164,13 +164,6 @@ struct engine {
     uint32_t piece;             /* as in a plan; the same on all members */
     const char *forced[COLL_COUNT]; /* algorithms of PCCL_ALGORITHM, or NULL */
 
-    /* The view in force, beside the part of it that `links` has. The owner of
-     * the engine owns the arrays. */
-    const uint64_t *ids;
-    uint32_t rank;
-    const uint16_t *order; /* NULL: identity */
-    bool ring, mesh, tree, grid;
-    uint64_t one_host;  /* host of all members; 0: there are several hosts */
     bool has_hierarchy; /* the master knows the sites (rule D15) */
     struct hierarchy hierarchy;
 

@@ -10,13 +10,13 @@
 
 static uint32_t rank_of(const struct engine *e, uint32_t i)
 {
-    return i < e->rank ? i : i + 1;
+    return i < e->links.view->rank ? i : i + 1;
 }
 
 /* Bytes of the block of each member. */
 static uint32_t chunk_of(const struct engine *e, const struct fast_path *q)
 {
-    return q->size / e->links.world;
+    return q->size / e->links.view->size;
 }
 
 static bool is_sum(const struct fast_path *q)
@@ -55,8 +55,9 @@ bool fast_pairs_fits(struct engine *e, struct fast_path *q,
 {
     const struct plan_request *p = &r->plan;
     bool even = p->coll == COLL_ALLTOALLV
-                    ? p->send_bytes[e->rank] == p->recv_bytes[e->rank] /* D2f */
-                    : p->count % e->links.world == 0;
+                    ? p->send_bytes[e->links.view->rank] ==
+                          p->recv_bytes[e->links.view->rank] /* D2f */
+                    : p->count % e->links.view->size == 0;
     if (!even) return false;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         if (!size_endpoint(e, q, r, i, &q->eps[i])) return false;
@@ -89,8 +90,9 @@ static void write_frame(struct fast_path *q, uint32_t i, const struct frame *f,
 void fast_pairs_send(struct engine *e, struct fast_path *q)
 {
     q->holds = false;
-    q->frame = (struct frame){
-        .epoch = e->links.epoch, .tag = q->r->call.tag, .seq = q->tag->next++};
+    q->frame = (struct frame){.epoch = e->links.view->epoch,
+                              .tag = q->r->call.tag,
+                              .seq = q->tag->next++};
     struct frame f = q->frame;
     f.type = FRAME_DATA;
     f.flags = FLAG_CONFIRM;
@@ -115,12 +117,12 @@ void fast_pairs_send(struct engine *e, struct fast_path *q)
 static void fold(const struct engine *e, const struct fast_path *q)
 {
     const struct op_request *r = q->r;
-    uint32_t world = e->links.world;
+    uint32_t world = e->links.view->size;
     size_t count = chunk_of(e, q) / r->plan.element;
-    const uint8_t *sum = block_to(e, q, e->rank);
+    const uint8_t *sum = block_to(e, q, e->links.view->rank);
     for (uint32_t turn = 1; turn < world; turn++) {
-        uint32_t rank = (e->rank + turn) % world;
-        const uint8_t *part = q->eps[rank - (rank > e->rank)].body;
+        uint32_t rank = (e->links.view->rank + turn) % world;
+        const uint8_t *part = q->eps[rank - (rank > e->links.view->rank)].body;
         reduce_apply(r->call.dtype, r->call.redop, q->own, part, sum, count);
         sum = q->own;
     }
@@ -132,10 +134,10 @@ static void take_blocks(const struct engine *e, const struct fast_path *q)
 {
     const struct plan_request *p = &q->r->plan;
     uint8_t *to = q->r->call.recvbuf;
-    size_t own = p->send_bytes[e->rank];
-    const uint8_t *from = block_to(e, q, e->rank);
-    if (own > 0 && to + p->recv_displs[e->rank] != from)
-        memmove(to + p->recv_displs[e->rank], from, own);
+    size_t own = p->send_bytes[e->links.view->rank];
+    const uint8_t *from = block_to(e, q, e->links.view->rank);
+    if (own > 0 && to + p->recv_displs[e->links.view->rank] != from)
+        memmove(to + p->recv_displs[e->links.view->rank], from, own);
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct fast_endpoint *ep = &q->eps[i];
         if (ep->recvs > 0)

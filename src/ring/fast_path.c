@@ -17,8 +17,8 @@
 bool fast_find_endpoint(struct engine *e, uint32_t rank,
                         struct fast_endpoint *ep)
 {
-    *ep = (struct fast_endpoint){.link =
-                                     link_find(&e->links, e->ids[rank], false)};
+    *ep = (struct fast_endpoint){
+        .link = link_find(&e->links, e->links.view->ids[rank], false)};
     if (!ep->link || ep->link->open != 1 || ep->link->dialing > 0) return false;
     struct conn *c = ep->link->conns;
     while (c && c->state != CONN_OPEN) c = c->next;
@@ -59,12 +59,13 @@ enum algorithm_fast fast_choice(struct engine *e, const struct plan_request *r,
 static void find_partners(struct engine *e, const struct plan *tree,
                           struct fast_partners *p)
 {
-    uint32_t count = tree ? plan_partners(tree) : e->links.world - 1;
+    uint32_t count = tree ? plan_partners(tree) : e->links.view->size - 1;
     p->able = count <= FAST_PARTNERS_MAX;
     p->count = 0;
     while (p->able && p->count < count) {
         uint32_t i = p->count++;
-        uint32_t rank = tree ? plan_partner(tree, i) : i + (i >= e->rank);
+        uint32_t rank =
+            tree ? plan_partner(tree, i) : i + (i >= e->links.view->rank);
         p->able = fast_find_endpoint(e, rank, &p->eps[i]);
     }
 }
@@ -78,10 +79,10 @@ static void find_endpoints(struct engine *e)
     memset(q->choices, 0, sizeof q->choices);
     /* Over a grid the smallest ones go, which nobody does on the fast path.
      * Between hosts a block is cut into segments, which it does not either. */
-    if (!e->ring || e->links.frozen || e->links.world < 2 || e->grid ||
-        e->one_host == 0)
+    if (!e->links.view->ring || e->links.frozen || e->links.view->size < 2 ||
+        e->links.view->grid || e->links.view->one_host == 0)
         return;
-    if (e->mesh) find_partners(e, NULL, &q->all);
+    if (e->links.view->mesh) find_partners(e, NULL, &q->all);
     if (fast_tree_shape(e, &q->plan)) find_partners(e, &q->plan, &q->near);
 }
 
@@ -105,7 +106,7 @@ bool fast_find_early(const struct engine *e, const struct op_request *r,
     const struct frame *f = &k->frame;
     return ep->link->unexpected_count == 1 && k->complete &&
            f->type == FRAME_DATA && !frame_is_single_copy(f) &&
-           f->epoch == e->links.epoch && f->scope == 0 &&
+           f->epoch == e->links.view->epoch && f->scope == 0 &&
            f->tag == r->call.tag && f->seq == e->fast.tag->next &&
            f->index == 0 && f->size == ep->recvs && f->digest == ep->rx_digest;
 }
@@ -147,9 +148,9 @@ static bool divide_up(const struct engine *e, struct fast_path *q,
                       const struct op_request *r)
 {
     bool root = r->plan.coll == COLL_BROADCAST;
-    q->sends = !root || r->plan.root == e->rank ? q->size : 0;
+    q->sends = !root || r->plan.root == e->links.view->rank ? q->size : 0;
     for (uint32_t i = 0; i < q->ep_count; i++) {
-        uint32_t rank = i < e->rank ? i : i + 1;
+        uint32_t rank = i < e->links.view->rank ? i : i + 1;
         q->eps[i].recvs = !root || r->plan.root == rank ? q->size : 0;
         q->eps[i].sends = q->sends;
         q->eps[i].frames = 1;
@@ -184,7 +185,7 @@ static bool fits(struct engine *e, struct fast_path *q,
 {
     if (q->pairs)
         return fast_pairs_fits(e, q, r) &&
-               own_fits(e, q, q->size / e->links.world);
+               own_fits(e, q, q->size / e->links.view->size);
     if (q->tree)
         return fast_tree_fits(q, r) && own_fits(e, q, fast_tree_scratch(q));
     if (!divide_up(e, q, r)) return false;
@@ -201,7 +202,8 @@ static bool fits(struct engine *e, struct fast_path *q,
 bool fast_may_begin(struct engine *e, const struct op_request *r)
 {
     if (!e->fast.known) find_endpoints(e);
-    bool ready = e->ring && !e->links.frozen && !e->grid;
+    bool ready =
+        e->links.view->ring && !e->links.frozen && !e->links.view->grid;
     if (!ready || e->op_end > 0 || r->call.members) return false;
     return !PCCL_BUGGIFY(fast_refused);
 }
@@ -223,7 +225,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
     q->ep_count = partners->count;
     if (!partners->able) return false;
     q->size = q->result = coll == COLL_ALLTOALLV ? 0 : (uint32_t)size;
-    if (coll == COLL_ALLGATHER) q->result *= e->links.world;
+    if (coll == COLL_ALLGATHER) q->result *= e->links.view->size;
     q->tag = op_tag_entry(e, 0, r->call.tag);
     if (!q->tag) return false;
     q->cached = q->pairs ? NULL : find_cached(e, q, r->call.tag, q->result);
@@ -242,7 +244,7 @@ static void make_head(struct engine *e, struct fast_path *q)
 {
     struct frame *f = &q->frame;
     uint32_t seq = q->tag->next++;
-    if (f->type == FRAME_DATA && f->epoch == e->links.epoch &&
+    if (f->type == FRAME_DATA && f->epoch == e->links.view->epoch &&
         f->tag == q->r->call.tag && f->size == q->size &&
         f->digest == q->r->call.digest) {
         frame_renumber(q->head, seq);
@@ -251,7 +253,7 @@ static void make_head(struct engine *e, struct fast_path *q)
         return;
     }
     *f = (struct frame){.type = FRAME_DATA,
-                        .epoch = e->links.epoch,
+                        .epoch = e->links.view->epoch,
                         .tag = q->r->call.tag,
                         .seq = seq,
                         .size = q->size,
@@ -270,7 +272,8 @@ static const uint8_t *own_vector(const struct engine *e,
     if (r->plan.coll == COLL_BROADCAST) return r->call.recvbuf;
     if (r->plan.coll == COLL_ALLREDUCE || r->call.sendbuf)
         return r->call.sendbuf;
-    return (const uint8_t *)r->call.recvbuf + (size_t)e->rank * q->size;
+    return (const uint8_t *)r->call.recvbuf +
+           (size_t)e->links.view->rank * q->size;
 }
 
 static void write_frame(const struct fast_path *q, const uint8_t *body,
@@ -364,8 +367,9 @@ static void take_blocks(const struct engine *e, const struct fast_path *q)
     uint8_t *to = q->r->call.recvbuf;
     const uint8_t *own = own_vector(e, q);
     uint32_t ep = 0;
-    for (uint32_t i = 0; i < e->links.world; i++, to += q->size) {
-        const uint8_t *from = i == e->rank ? own : q->eps[ep++].body;
+    for (uint32_t i = 0; i < e->links.view->size; i++, to += q->size) {
+        const uint8_t *from =
+            i == e->links.view->rank ? own : q->eps[ep++].body;
         if (from != to) memmove(to, from, q->size);
     }
 }

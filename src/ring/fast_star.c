@@ -25,20 +25,20 @@ static size_t vector_size(const struct op_request *r)
 
 static bool is_root(const struct engine *e, const struct fast_path *q)
 {
-    return q->star.root == e->rank;
+    return q->star.root == e->links.view->rank;
 }
 
 static uint32_t rank_of(const struct engine *e, uint32_t i)
 {
-    if (e->fast.star.root != e->rank) return e->fast.star.root;
-    return i < e->rank ? i : i + 1;
+    if (e->fast.star.root != e->links.view->rank) return e->fast.star.root;
+    return i < e->links.view->rank ? i : i + 1;
 }
 
 /* Rule D23c: the member at the first position of the tree, unless it is the
  * root, is told of a root's launch. */
 static uint32_t witness(const struct engine *e)
 {
-    return e->order ? e->order[0] : 0;
+    return e->links.view->order ? e->links.view->order[0] : 0;
 }
 
 /* ---------------------------------------------------------------- starting */
@@ -47,13 +47,13 @@ static uint32_t witness(const struct engine *e)
 static bool find_spokes(struct engine *e, const struct op_request *r)
 {
     struct fast_star *s = &e->fast.star;
-    bool root = r->plan.root == e->rank;
-    uint32_t count = root ? e->links.world - 1 : 1;
+    bool root = r->plan.root == e->links.view->rank;
+    uint32_t count = root ? e->links.view->size - 1 : 1;
     if (s->known && s->root == r->plan.root) return s->able;
     s->known = true;
     s->root = r->plan.root;
     s->count = 0;
-    s->able = e->links.world > 1 && count <= FAST_SPOKES_MAX;
+    s->able = e->links.view->size > 1 && count <= FAST_SPOKES_MAX;
     for (uint32_t i = 0; i < count && s->able; i++)
         s->able = fast_find_endpoint(e, rank_of(e, i), &s->eps[s->count++]);
     return s->able;
@@ -70,7 +70,7 @@ static void find_sizes(const struct engine *e, const struct op_request *r,
                        uint32_t rank, size_t *sends, size_t *recvs)
 {
     const struct plan_request *p = &r->plan;
-    bool root = p->root == e->rank;
+    bool root = p->root == e->links.view->rank;
     if (reduces(r)) {
         *sends = root ? 0 : vector_size(r);
         *recvs = root ? vector_size(r) : 0;
@@ -86,7 +86,7 @@ static bool size_endpoint(const struct engine *e, const struct op_request *r,
     enum { FRAMES = 2 }; /* that it may write */
     size_t sends, recvs;
     uint64_t most =
-        e->links.world > 2 ? EAGER_MAX : e->limits.pair_max; /* D2b */
+        e->links.view->size > 2 ? EAGER_MAX : e->limits.pair_max; /* D2b */
     uint8_t *to;
     find_sizes(e, r, rank_of(e, i), &sends, &recvs);
     if (!fast_endpoint_is_idle(ep) || sends > most || recvs > most)
@@ -164,7 +164,8 @@ bool fast_star_start(struct engine *e, const struct op_request *r)
     q->tag = op_tag_entry(e, 0, r->call.tag);
     q->cached = q->tag && gather ? op_cached_result(e, 0, r->call.tag) : NULL;
     if (!q->tag || (gather && !q->cached)) return false;
-    if (!reduces(r) && p->send_bytes[e->rank] != p->recv_bytes[e->rank])
+    if (!reduces(r) && p->send_bytes[e->links.view->rank] !=
+                           p->recv_bytes[e->links.view->rank])
         return false; /* D2f */
     if (!may_go(e, r)) return false;
     for (uint32_t i = 0; i < q->star.count; i++) {
@@ -175,8 +176,9 @@ bool fast_star_start(struct engine *e, const struct op_request *r)
     q->pairs = false;
     q->holds = false;
     q->left = q->star.count;
-    q->frame = (struct frame){
-        .epoch = e->links.epoch, .tag = r->call.tag, .seq = q->tag->next++};
+    q->frame = (struct frame){.epoch = e->links.view->epoch,
+                              .tag = r->call.tag,
+                              .seq = q->tag->next++};
     q->has_sent = is_root(e, q) != gather;
     if (q->has_sent) send_blocks(e, q);
     for (uint32_t i = 0; i < q->star.count && is_root(e, q) && gather; i++) {
@@ -211,7 +213,7 @@ static struct frame next_frame(const struct engine *e,
 
 static bool is_told(const struct engine *e, const struct fast_path *q)
 {
-    return gathers(q) && !is_root(e, q) && e->rank == witness(e);
+    return gathers(q) && !is_root(e, q) && e->links.view->rank == witness(e);
 }
 
 static enum fast_status look(const struct engine *e, struct fast_path *q,
@@ -248,25 +250,26 @@ static void take_sum(const struct engine *e, const struct fast_path *q)
     const uint8_t *sum = r->call.sendbuf;
     if (!is_root(e, q) || count == 0) return;
     for (uint32_t i = 0; i < q->star.count; i++) {
-        uint32_t from = (e->rank + i) % q->star.count;
+        uint32_t from = (e->links.view->rank + i) % q->star.count;
         reduce_apply(r->call.dtype, r->call.redop, r->call.recvbuf,
                      q->star.eps[from].body, sum, count);
         sum = r->call.recvbuf;
     }
     if (r->call.redop == REDOP_AVG)
-        reduce_divide(r->call.dtype, r->call.recvbuf, count, e->links.world);
+        reduce_divide(r->call.dtype, r->call.recvbuf, count,
+                      e->links.view->size);
 }
 
 static void take_blocks(const struct engine *e, const struct fast_path *q)
 {
     const struct plan_request *p = &q->r->plan;
     uint8_t *to = q->r->call.recvbuf;
-    size_t own = p->send_bytes[e->rank];
+    size_t own = p->send_bytes[e->links.view->rank];
     const uint8_t *from = q->r->call.sendbuf;
-    if (own > 0 &&
-        to + p->recv_displs[e->rank] != from + p->send_displs[e->rank])
-        memmove(to + p->recv_displs[e->rank], from + p->send_displs[e->rank],
-                own);
+    if (own > 0 && to + p->recv_displs[e->links.view->rank] !=
+                       from + p->send_displs[e->links.view->rank])
+        memmove(to + p->recv_displs[e->links.view->rank],
+                from + p->send_displs[e->links.view->rank], own);
     for (uint32_t i = 0; i < q->star.count; i++) {
         const struct fast_endpoint *ep = &q->star.eps[i];
         if (ep->recvs > 0)

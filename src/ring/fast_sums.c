@@ -17,14 +17,16 @@ void fast_sum(const struct engine *e, const struct fast_path *q, uint8_t *to,
     const struct op_request *r = q->r;
     size_t count = size / r->plan.element;
     uint32_t ep = 0;
-    const uint8_t *sum = e->rank == 0 ? own + at : q->eps[ep++].body + at;
-    for (uint32_t i = 1; i < e->links.world; i++) {
-        const uint8_t *x = (i == e->rank ? own : q->eps[ep++].body) + at;
+    const uint8_t *sum =
+        e->links.view->rank == 0 ? own + at : q->eps[ep++].body + at;
+    for (uint32_t i = 1; i < e->links.view->size; i++) {
+        const uint8_t *x =
+            (i == e->links.view->rank ? own : q->eps[ep++].body) + at;
         reduce_apply(r->call.dtype, r->call.redop, to, sum, x, count);
         sum = to;
     }
     if (r->call.redop == REDOP_AVG)
-        reduce_divide(r->call.dtype, to, count, e->links.world);
+        reduce_divide(r->call.dtype, to, count, e->links.view->size);
 }
 
 /* Where the part of a rank begins, in bytes. */
@@ -32,7 +34,7 @@ static size_t part_at(const struct engine *e, const struct fast_path *q,
                       uint32_t rank)
 {
     const struct plan_request *p = &q->r->plan;
-    return (size_t)(p->count * rank / e->links.world * p->element);
+    return (size_t)(p->count * rank / e->links.view->size * p->element);
 }
 
 static size_t part_size(const struct engine *e, const struct fast_path *q,
@@ -43,7 +45,7 @@ static size_t part_size(const struct engine *e, const struct fast_path *q,
 
 static uint32_t rank_of(const struct engine *e, uint32_t i)
 {
-    return i < e->rank ? i : i + 1;
+    return i < e->links.view->rank ? i : i + 1;
 }
 
 /* The other end has posted its vector, so it may post its part of the sum. */
@@ -57,7 +59,7 @@ bool fast_sums_begin(const struct engine *e, struct fast_path *q)
     const struct plan_request *p = &q->r->plan;
     bool all = !PCCL_BUGGIFY(sums_alone) && q->posts && e->roomy &&
                q->ep_count > 1 && p->coll == COLL_ALLREDUCE &&
-               p->count >= e->links.world &&
+               p->count >= e->links.view->size &&
                (uint64_t)q->size * q->ep_count >= e->limits.sums_least;
     for (uint32_t i = 0; i < q->ep_count && all; i++)
         all = channel_may_post(q->eps[i].conn->channel, e->links.board.posts);
@@ -71,9 +73,10 @@ bool fast_sums_begin(const struct engine *e, struct fast_path *q)
 static bool post_sum(struct engine *e, struct fast_path *q)
 {
     struct board *b = &e->links.board;
-    size_t size = part_size(e, q, e->rank);
+    size_t size = part_size(e, q, e->links.view->rank);
     q->own_sum = board_begin(b);
-    fast_sum(e, q, q->own_sum, q->own_body, part_at(e, q, e->rank), size);
+    fast_sum(e, q, q->own_sum, q->own_body, part_at(e, q, e->links.view->rank),
+             size);
     /* Whoever has been left out says nothing more. */
     if (!fast_posts_hold(q)) return false;
     board_post(b, BOARD_HINT | size);
@@ -91,7 +94,8 @@ void fast_sums_undo(const struct fast_path *q)
 static bool take_sums(struct engine *e, struct fast_path *q)
 {
     uint8_t *to = q->r->call.recvbuf;
-    memcpy(to + part_at(e, q, e->rank), q->own_sum, part_size(e, q, e->rank));
+    memcpy(to + part_at(e, q, e->links.view->rank), q->own_sum,
+           part_size(e, q, e->links.view->rank));
     for (uint32_t i = 0; i < q->ep_count; i++) {
         uint32_t rank = rank_of(e, i);
         if (!q->eps[i].sum) continue;
@@ -116,7 +120,8 @@ static void look(const struct engine *e, struct fast_path *q, uint32_t i)
 static void add_one(const struct engine *e, struct fast_path *q, bool late)
 {
     for (uint32_t k = 0; k < q->ep_count; k++) {
-        uint32_t i = (e->rank + k) % q->ep_count, rank = rank_of(e, i);
+        uint32_t i = (e->links.view->rank + k) % q->ep_count,
+                 rank = rank_of(e, i);
         struct fast_endpoint *ep = &q->eps[i];
         size_t at = part_at(e, q, rank);
         if (ep->sum || ep->added || (shares(ep) && !late)) continue;

@@ -21,8 +21,8 @@ void engine_freeze(struct engine *e)
 void op_write_set(const struct engine *e, const struct op *op, uint8_t *set)
 {
     for (uint32_t i = 0; i < op->r.member_count; i++) {
-        uint32_t rank = links_rank(&e->links, op->scope[i]);
-        if (rank < e->links.world)
+        uint32_t rank = view_find(e->links.view, op->scope[i]);
+        if (rank < e->links.view->size)
             set[rank / 8] = (uint8_t)(set[rank / 8] | 1u << rank % 8);
     }
 }
@@ -45,7 +45,7 @@ bool engine_list(struct engine *e, struct wire_msg *msg, struct wire_op *ops)
     uint64_t known[SCOPE_SLOTS] = {0};
     msg->ops = ops;
     msg->op_count = msg->set_count = 0;
-    msg->set_size = (e->links.world + 7) / 8;
+    msg->set_size = (e->links.view->size + 7) / 8;
     for (uint32_t i = 0; i < e->op_end; i++) {
         const struct op *op = &e->ops[i];
         if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;

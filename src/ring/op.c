@@ -19,7 +19,7 @@ struct op *op_find(struct engine *e, uint64_t scope, uint64_t tag, uint32_t seq)
 {
     struct op *op = engine_find(e, tag);
     if (!op || op->phase == PHASE_QUEUED || op->seq != seq) return NULL;
-    bool same = op->epoch == e->links.epoch && op->scope_number == scope;
+    bool same = op->epoch == e->links.view->epoch && op->scope_number == scope;
     return same ? op : NULL;
 }
 
@@ -145,7 +145,7 @@ static bool copy_request(struct engine *e, struct op *op,
         op->r.members = op->scope;
     }
     if (op->plan.r.coll != COLL_ALLTOALLV) return true;
-    uint32_t world = op->whole ? e->links.world : call->member_count;
+    uint32_t world = op->whole ? e->links.view->size : call->member_count;
     size_t one = world * sizeof(size_t);
     op->arrays = pool_take(&e->links.pool, 4 * one);
     if (!op->arrays) return false;
@@ -182,7 +182,7 @@ struct op *engine_launch(struct engine *e, const struct op_request *r,
 /* The host of all members; 0: there are several hosts. */
 static uint64_t common_host(const struct engine *e, const struct op_call *call)
 {
-    if (!call || !call->members) return e->one_host;
+    if (!call || !call->members) return e->links.view->one_host;
     uint64_t host = 0;
     for (uint32_t i = 0; i < call->member_count; i++) {
         const struct wire_member *m = links_member(&e->links, call->members[i]);
@@ -205,16 +205,16 @@ void op_plan_request(const struct engine *e, const struct op_call *call,
     p->boards = e->boards_on && !scope;
     p->roomy = e->roomy;
     p->piece = e->piece;
-    p->mesh = e->mesh;
-    p->tree = e->tree;
-    p->grid = e->grid && !scope;
+    p->mesh = e->links.view->mesh;
+    p->tree = e->links.view->tree;
+    p->grid = e->links.view->grid && !scope;
     p->tree_width = e->tree_width;
     p->forced = e->forced[p->coll];
     p->hierarchy = NULL;
     if (!scope) {
-        p->world = e->links.world;
-        p->rank = e->rank;
-        p->order = e->order;
+        p->world = e->links.view->size;
+        p->rank = e->links.view->rank;
+        p->order = e->links.view->order;
         if (e->has_hierarchy && p->coll != COLL_REDUCE_SCATTER)
             p->hierarchy = &e->hierarchy;
     } else {
@@ -296,7 +296,7 @@ static bool open_endpoint(struct engine *e, struct op *op, uint32_t i)
     ep->recvs = plan_recvs(p, ep->rank);
     set_digests(op, ep);
     const struct wire_member *m =
-        op->whole ? &e->links.members[ep->rank]
+        op->whole ? &e->links.view->members[ep->rank]
                   : links_member(&e->links, op->scope[ep->rank]);
     ep->link = m ? link_find(&e->links, m->id, true) : NULL;
     if (!ep->link) return false;
@@ -313,7 +313,7 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
 {
     struct frame f = {.type = (uint8_t)type,
                       .flags = flags,
-                      .epoch = e->links.epoch,
+                      .epoch = e->links.view->epoch,
                       .scope = op->scope_number,
                       .tag = op->r.tag,
                       .seq = op->seq,
@@ -364,8 +364,8 @@ static void check_others(struct engine *e, struct op *op)
     for (uint32_t i = 0; i < op->ep_count; i++)
         partners += op->eps[i].link->unexpected_count > 0;
     if (e->links.unexpected_links == partners) return;
-    for (uint32_t i = 0; i < e->links.world; i++) {
-        struct link *l = link_find(&e->links, e->ids[i], false);
+    for (uint32_t i = 0; i < e->links.view->size; i++) {
+        struct link *l = link_find(&e->links, e->links.view->ids[i], false);
         if (l && !op_endpoint(op, l)) engine_apply_unexpected(e, op, l);
     }
 }
@@ -476,7 +476,7 @@ bool engine_start(struct engine *e, struct op *op)
     op->cleared = true;
     op->done_prev = op->done_sent = 0;
     op->tx_bytes = op->rx_bytes = op->mapped_bytes = 0;
-    op->epoch = e->links.epoch;
+    op->epoch = e->links.view->epoch;
     op->verdict = VERDICT_ABORT;
     if (!make_plan(e, op)) return false;
     op_begin_sending(e, op);

@@ -71,7 +71,8 @@ static bool begin_frame(void *user, struct conn *c)
     const struct links *n = &e->links;
     const struct frame *f = &c->rx;
     if (frame_is_single_copy(f) && !c->region.memory) return false;
-    bool is_old = f->epoch < n->epoch || (f->epoch == n->epoch && n->frozen);
+    bool is_old =
+        f->epoch < n->view->epoch || (f->epoch == n->view->epoch && n->frozen);
     if (is_old) return true;
     struct op *op = op_find(e, f->scope, f->tag, f->seq);
     if (!op) return begin_unknown(e, c);
@@ -124,7 +125,7 @@ static bool defers(const void *user, const struct frame *f)
     bool leaves = returns(e);
     bool starts = f->type == FRAME_DATA || (leaves && f->type == FRAME_READY);
     if (!leaves && !e->defers) return false;
-    return starts && f->epoch == e->links.epoch &&
+    return starts && f->epoch == e->links.view->epoch &&
            (f->flags & FLAG_SINGLE_COPY || f->size > LAUNCH_TAKES ||
             !engine_is_past(e, f->scope, f->tag, f->seq));
 }

@@ -106,7 +106,7 @@ bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
     *f =
         (struct frame){.type = FRAME_DATA,
                        .flags = op->confirm || op->tells_all ? FLAG_CONFIRM : 0,
-                       .epoch = e->links.epoch,
+                       .epoch = e->links.view->epoch,
                        .scope = op->scope_number,
                        .tag = op->r.tag,
                        .seq = op->seq,

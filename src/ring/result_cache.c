@@ -12,7 +12,7 @@
 /* Epoch 0 is before the first view: no entry is of it. */
 static bool in_use(const struct engine *e, const struct tag_entry *t)
 {
-    return t->epoch == e->links.epoch && t->epoch != 0;
+    return t->epoch == e->links.view->epoch && t->epoch != 0;
 }
 
 static struct tag_entry *tag_slot(const struct engine *e, uint64_t scope,
@@ -47,7 +47,7 @@ bool op_take_sequence(struct engine *e, const struct op *op)
         if (e->tag_count >= TAGS_MAX - 1) return false;
         *t = (struct tag_entry){.scope = op->scope_number,
                                 .tag = op->r.tag,
-                                .epoch = e->links.epoch};
+                                .epoch = e->links.view->epoch};
         e->tag_count++;
     }
     t->next++;

@@ -11,6 +11,7 @@
 #include "../base/dtype.h"
 #include "../base/wire.h"
 #include "../link/links.h"
+#include "../link/view.h"
 #include "../reduce/quant.h"
 #include "plan.h"
 
@@ -160,18 +161,10 @@ const uint8_t *engine_donation(const struct engine *e, uint64_t scope,
 void engine_accept_donation(struct engine *e, uint64_t scope, uint64_t tag,
                             uint32_t seq, const uint8_t *bytes, uint32_t size);
 
-/* The next view is in force. Removes tags, cached results and unexpected
- * messages of older epochs. The owner starts the operations that go on
- * again. */
-struct engine_view {
-    uint32_t epoch, world, rank;
-    const struct wire_member *members;
-    const uint64_t *ids;
-    const uint16_t *order;
-    const uint16_t *sites; /* NULL: not known */
-    bool ring, mesh, tree, grid;
-};
-void engine_install(struct engine *e, const struct engine_view *view);
+/* The next view is in force, and has one reference more. Removes tags, cached
+ * results and unexpected messages of older epochs. The owner starts the
+ * operations that go on again. */
+void engine_install(struct engine *e, const struct view *view);
 /* Starts an operation in the view in force. False: no memory, and nothing has
  * happened. */
 bool engine_start(struct engine *e, struct op *op);
@@ -199,7 +192,7 @@ const uint64_t *op_scope(const struct op *op, uint32_t *count);
  * borrow. */
 void op_describe(const struct engine *e, const struct op *op, uint64_t other,
                  struct wire_args *args, uint8_t *named);
-void op_set_loss(struct op *op, uint32_t loss);
+void op_set_loss(struct op *op, uint32_t epoch);
 /* The master's verdict, which counts at INSTALL; ABORT in a new epoch. */
 void op_set_verdict(struct op *op, enum op_verdict verdict);
 enum op_verdict op_verdict_of(const struct op *op);
@@ -239,7 +232,7 @@ void fast_total(const struct engine *e, uint64_t *tx, uint64_t *rx);
 struct op_outcome {
     int result;
     uint32_t contributors;
-    /* The result notifies of all losses up to this one; 0: none. */
+    /* The result notifies of all losses up to this epoch; 0: none. */
     uint32_t loss;
     uint64_t tx_bytes, rx_bytes;
 };

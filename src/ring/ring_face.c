@@ -39,11 +39,12 @@ uint32_t engine_tree_width(const struct engine *e)
 void engine_choose(const struct engine *e, bool scoped,
                    struct plan_request *way)
 {
-    way->one_host = !scoped && e->one_host != 0;
-    way->shared_memory = way->one_host && host_shares_memory(e->one_host);
+    way->one_host = !scoped && e->links.view->one_host != 0;
+    way->shared_memory =
+        way->one_host && host_shares_memory(e->links.view->one_host);
     way->boards = !scoped && e->boards_on;
     way->roomy = e->roomy;
-    if (!scoped) way->world = e->links.world;
+    if (!scoped) way->world = e->links.view->size;
     (void)choose_way(way);
 }
 
@@ -86,9 +87,9 @@ const uint64_t *op_scope(const struct op *op, uint32_t *count)
     return op->scope;
 }
 
-void op_set_loss(struct op *op, uint32_t loss)
+void op_set_loss(struct op *op, uint32_t epoch)
 {
-    op->loss = loss;
+    op->loss = epoch;
 }
 
 void op_set_verdict(struct op *op, enum op_verdict verdict)

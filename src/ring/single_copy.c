@@ -27,10 +27,10 @@ void single_copy_install(struct engine *e)
 {
     struct links *n = &e->links;
     uint32_t here = 0;
-    for (uint32_t i = 0; i < n->world; i++)
-        here += n->members[i].host == n->host;
-    bool region =
-        e->mesh && host_shares_memory(n->host) && here <= e->single_copy_world;
+    for (uint32_t i = 0; i < n->view->size; i++)
+        here += n->view->members[i].host == n->host;
+    bool region = e->links.view->mesh && host_shares_memory(n->host) &&
+                  here <= e->single_copy_world;
     /* With two members on a host, their own queue is as fast for what is
      * large; a board is faster for what is small. */
     e->single_copy_on = region && here > 2;

@@ -31,7 +31,7 @@ elastic/session.c elastic/session_keep.c elastic/session_launch.c
 elastic/session_optimize.c elastic/session_resume.c elastic/session_samples.c
 elastic/session_sync.c elastic/session_verdict.c elastic/session_view.c
 elastic/session_waits.c
-elastic/state.c elastic/state_list.c elastic/state_plan.c elastic/view.c
+elastic/state.c elastic/state_list.c elastic/state_plan.c elastic/notified.c link/view.c
 master/deadlock.c master/dispute.c
 master/dispute_text.c master/search/edges.c
 master/watch/limits.c master/master.c master/members.c master/succession/replicas.c master/succession/replicas_collect.c

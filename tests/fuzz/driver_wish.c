@@ -131,7 +131,7 @@ static void launch(struct mate *m, const struct wish *w)
     while (o < m->ops + MATE_OPS && o->op) o++;
     if (o == m->ops + MATE_OPS) return;
     /* Its program knows another view: the call would be another one. */
-    if (!w->op.call.members && m->s->notified.size != w->world) return;
+    if (!w->op.call.members && m->s->notified.view->size != w->world) return;
     struct op_request r = w->op;
     size_t room = room_for(w);
     o->send = malloc(room);

@@ -101,7 +101,8 @@ int __wrap_session_launch(struct session *s, const struct op_request *r,
                           uint64_t view_epoch, struct op **out)
 {
     int result = __real_session_launch(s, r, view_epoch, out);
-    if (kernel_on && result == pcclSuccess) world_wish_op(r, s->notified.size);
+    if (kernel_on && result == pcclSuccess)
+        world_wish_op(r, s->notified.view->size);
     return result;
 }
 
@@ -109,7 +110,7 @@ bool __wrap_session_fast(struct session *s, const struct op_request *r,
                          uint64_t view_epoch)
 {
     bool begun = __real_session_fast(s, r, view_epoch);
-    if (kernel_on && begun) world_wish_op(r, s->notified.size);
+    if (kernel_on && begun) world_wish_op(r, s->notified.view->size);
     return begun;
 }
 

@@ -46,7 +46,7 @@ static bool contains(const uint64_t *ids, uint32_t count, uint64_t id)
 static uint32_t read_scope(const struct member *u, struct member_op *o,
                            struct fuzz_input *in)
 {
-    const struct notified *t = &u->s->notified;
+    const struct view *t = u->s->notified.view;
     uint32_t named = fuzz_u8(in) % MEMBER_IDS;
     uint32_t count = 0;
     for (uint32_t i = 0; i < named; i++) {
@@ -64,7 +64,7 @@ static uint32_t own_rank(const struct member *u, const struct op_request *q)
 {
     for (uint32_t i = 0; i < q->call.member_count; i++)
         if (q->call.members[i] == u->s->id) return i;
-    return u->s->notified.rank;
+    return u->s->notified.view->rank;
 }
 
 /* With a root, data go one way, and only between it and the others. */

@@ -38,7 +38,7 @@ static void of_op(const struct member *u, const struct link *l, struct frame *f,
                   uint8_t which, uint8_t index)
 {
     const struct op *op = some_op(u, which);
-    f->epoch = u->links->epoch;
+    f->epoch = u->links->view->epoch;
     if (!op) {
         f->tag = which % 4;
         f->seq = 1;
@@ -270,14 +270,14 @@ static void say_endpoint(struct member *u, uint32_t i, uint8_t odd,
 static void say_spoke(struct member *u, uint32_t i, uint8_t odd,
                       struct fuzz_input *in)
 {
-    const struct engine *e = u->s->engine;
-    const struct fast_path *q = &e->fast;
+    const struct fast_path *q = &u->s->engine->fast;
+    const struct view *v = u->links->view;
     const struct fast_endpoint *ep = &q->star.eps[i];
     bool gather = q->r->plan.flow == FLOW_TO_ROOT;
-    bool root = q->star.root == e->rank;
+    bool root = q->star.root == v->rank;
     struct frame f = q->frame;
     f.digest = ep->rx_digest;
-    if (gather && !root && e->rank == (e->order ? e->order[0] : 0)) {
+    if (gather && !root && v->rank == (v->order ? v->order[0] : 0)) {
         f.type = FRAME_READY;
         say_one(u, ep->number, f, odd == 16 ? 9 : 0, in);
     }
@@ -424,10 +424,11 @@ static void fill_round(const struct member *u, struct fuzz_input *in,
         msg->result.bytes = in->at;
         return;
     case WIRE_INSTALL:
-        msg->view.ring = u->s->next->ring;
-        msg->view.mesh = u->s->next->mesh;
         msg->view.update = bits & 1;
         msg->view.optimize = bits & 2;
+        if (!u->s->next) return;
+        msg->view.ring = u->s->next->ring;
+        msg->view.mesh = u->s->next->mesh;
         msg->view.world = u->s->next->size;
         return;
     case WIRE_VERDICT:

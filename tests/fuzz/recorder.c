@@ -188,7 +188,7 @@ WRAP(void, session_settle, struct session *s)
 {
     struct tape *t = tape_of(s);
     /* It does something only while a proposal waits. */
-    if (t && s->proposed && !s->ready_sent && t->last != MEMBER_SETTLE)
+    if (t && s->next && !s->ready_sent && t->last != MEMBER_SETTLE)
         put(t, MEMBER_SETTLE, 0, NULL, 0);
     INSIDE(__real_session_settle(s));
 }
@@ -241,7 +241,7 @@ static void put_launch(struct tape *t, uint8_t kind, const struct op_request *r)
         word(&w, r->call.members[i], 8);
     if (r->plan.coll == COLL_ALLTOALLV) {
         uint32_t world =
-            r->call.members ? r->call.member_count : s->notified.size;
+            r->call.members ? r->call.member_count : s->notified.view->size;
         word(&w, world, 1);
         for (uint32_t i = 0; i < world; i++) {
             word(&w, r->plan.send_bytes[i], 2);

@@ -5,6 +5,7 @@
 #include "../unit.h"
 
 #include "../../../src/ring/op.h"
+#include "../install_view.h"
 
 enum { CALLER, CALLED, ENGINES };
 enum { SMALL = 100 }; /* bytes of FILL */
@@ -56,14 +57,7 @@ static int setup(void **state)
             return 1;
         engines[i]->links.self = ids[i];
         engines[i]->links.fill_size = SMALL;
-        struct engine_view v = {.epoch = 1,
-                                .world = ENGINES,
-                                .rank = i,
-                                .members = members,
-                                .ids = ids,
-                                .ring = true,
-                                .mesh = true};
-        engine_install(engines[i], &v);
+        install_view(engines[i], 1, members, ENGINES, i);
         engine_freeze(engines[i]); /* between two views */
     }
     return 0;
@@ -216,7 +210,7 @@ static void test_a_call_ahead_of_the_welcome_waits(void **state)
     uint8_t hello[RX_BUFFER_SIZE];
     struct wire_key key = engines[CALLED]->links.key;
     engines[CALLED]->links.self = 0;
-    engines[CALLED]->links.world = 0;
+    links_install(&engines[CALLED]->links, view_none());
     engines[CALLED]->links.key.word[0]++;
     assert_true(hear(CALLED, 5, hello, call(CALLER, hello)));
     assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
@@ -249,7 +243,7 @@ static void test_an_unwelcome_call_ends_by_its_silence(void **state)
     (void)state;
     uint8_t hello[RX_BUFFER_SIZE];
     size_t size = call(CALLER, hello);
-    engines[CALLED]->links.world = 0;
+    links_install(&engines[CALLED]->links, view_none());
     assert_true(hear(CALLED, 5, hello, size));
     /* A longer time without a tick counts against nobody (M12). */
     for (pccl_ns now = 0; now < PCCL_S / 2; now += PCCL_TIME_OF_TICK(PCCL_S)) {
@@ -273,7 +267,8 @@ static void test_a_crowd_of_strangers(void **state)
     enum { MORE = 1000 };
     uint8_t hello[RX_BUFFER_SIZE];
     size_t size = call(CALLER, hello);
-    engines[CALLED]->links.world = 0; /* its PROPOSE has not come: parked */
+    links_install(&engines[CALLED]->links,
+                  view_none()); /* its PROPOSE has not come: parked */
     assert_true(hear(CALLED, 0, hello, size));
     for (uint32_t i = 1; i <= LINK_STRANGERS_MAX + MORE; i++) {
         engines[CALLED]->links.now = i;
@@ -361,14 +356,7 @@ static void connect_two(void)
         assert_int_equal(state_at(CALLED, i), CONN_OPEN);
     }
     for (uint32_t i = 0; i < ENGINES; i++) {
-        struct engine_view v = {.epoch = 2,
-                                .world = ENGINES,
-                                .rank = i,
-                                .members = members,
-                                .ids = ids,
-                                .ring = true,
-                                .mesh = true};
-        engine_install(engines[i], &v);
+        install_view(engines[i], 2, members, ENGINES, i);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "../unit.h"
 
 #include "../../../src/link/link.h"
+#include "../install_view.h"
 
 enum { DEADLINE = 1000, TICK = DEADLINE / 20 };
 
@@ -209,7 +210,9 @@ static void test_making_a_link_gives_the_others_time(void **state)
 {
     (void)state;
     struct link *l = need(3), *made = need(4), *wanted = need(2);
-    links->epoch = 1;
+    struct view *v = view_of(1, NULL, 0, 0);
+    links_install(links, v);
+    view_release(v);
     ticks(5);
     uint32_t turn = l->turn;
     link_made(links, made);

@@ -5,6 +5,7 @@
 #include "pair.h"
 
 #include "../../../include/pccl.h"
+#include "../install_view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -242,11 +243,11 @@ static void run(uint64_t seed, bool lose)
     start(seed);
     faults = true;
     pair_install((int)dice(2));
-    int late = sides[0].e->links.world ? 1 : 0;
+    int late = sides[0].e->links.view->size ? 1 : 0;
     uint32_t length = 200 + dice(1500);
     for (uint32_t n = 0; n < length; n++) {
         if (n == 20) pair_install(late);
-        if (n > 20 || sides[1 - late].e->links.world > 0)
+        if (n > 20 || sides[1 - late].e->links.view->size > 0)
             act(n > 20 ? (int)dice(2) : 1 - late);
         pair_turn();
     }
@@ -258,9 +259,7 @@ static void run(uint64_t seed, bool lose)
     int i = (int)dice(2);
     sides[i].result = pcclRankConnectionLost;
     while (take(i)) continue;
-    struct engine_view alone = {
-        .epoch = 2, .world = 1, .members = &members[i], .ids = &ids[i]};
-    engine_install(sides[i].e, &alone);
+    install_view(sides[i].e, 2, &members[i], 1, 0);
     message_lose(boxes[i], ids[1 - i]);
     message_lose(boxes[i], ids[1 - i]);
     assert_int_equal(message_post(boxes[i], ids[1 - i], "x", 1, NULL, 0),
@@ -561,9 +560,7 @@ static void an_early_loss_is_told(void **unused)
     (void)unused;
     start(1);
     pair_install(0);
-    struct engine_view alone = {
-        .epoch = 2, .world = 1, .members = members, .ids = ids};
-    engine_install(sides[0].e, &alone);
+    install_view(sides[0].e, 2, members, 1, 0);
     message_lose(boxes[0], ids[1]);
     struct message_event *event = message_take(boxes[0]);
     assert_non_null(event);

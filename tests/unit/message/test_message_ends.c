@@ -7,6 +7,7 @@
 #include "../../../include/pccl.h"
 #include "../../../src/message/message.h"
 #include "../../../src/ring/op.h"
+#include "../install_view.h"
 
 enum { ALICE, BOB, ENGINES };
 
@@ -46,12 +47,7 @@ static int setup(void **state)
                      &(struct message_events){0});
         engines[i]->links.self = ids[i];
         engines[i]->links.fill_size = 8;
-        struct engine_view v = {.epoch = 1,
-                                .world = ENGINES,
-                                .rank = i,
-                                .members = members,
-                                .ids = ids};
-        engine_install(engines[i], &v);
+        install_view(engines[i], 1, members, ENGINES, i);
         message_use(&messages[i]);
     }
     return 0;

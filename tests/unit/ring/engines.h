@@ -7,6 +7,7 @@
 #include "../unit.h"
 
 #include "../../../src/ring/op.h"
+#include "../install_view.h"
 
 #ifndef ENGINES
 #define ENGINES 3
@@ -132,14 +133,7 @@ __attribute__((unused)) static void settle_twice(void)
 static void install_all(uint32_t epoch)
 {
     for (uint32_t i = 0; i < world; i++) {
-        struct engine_view v = {.epoch = epoch,
-                                .world = world,
-                                .rank = i,
-                                .members = members,
-                                .ids = ids,
-                                .ring = true,
-                                .mesh = true};
-        engine_install(engines[i], &v);
+        install_view(engines[i], epoch, members, world, i);
     }
 }
 

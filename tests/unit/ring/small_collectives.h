@@ -77,12 +77,12 @@ static void check_results(uint64_t count)
 /* Also where the ring has another order than the ranks. */
 static void test_every_collective(void **state)
 {
-    static const uint16_t orders[2][WORLD] = {{0, 1, 2, 3, 4, 5, 6},
-                                              {3, 6, 0, 5, 1, 2, 4}};
+    static uint16_t orders[2][WORLD] = {{0, 1, 2, 3, 4, 5, 6},
+                                        {3, 6, 0, 5, 1, 2, 4}};
     for (uint32_t at = 0; at < 16; at++) {
         uint64_t count = at % 4 == 0 ? 0 : 1u << (3 * (at % 4));
         for (uint32_t i = 0; i < WORLD; i++)
-            engines[i]->order = orders[at / 4 % 2];
+            view_in(engines[i])->order = orders[at / 4 % 2];
         static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BARRIER,
                                                COLL_BROADCAST, COLL_ALLGATHER};
         for (size_t c = 0; c < ARRAY_COUNT(colls); c++) {
@@ -94,7 +94,7 @@ static void test_every_collective(void **state)
             check_results(colls[c] == COLL_BARRIER ? 0 : count);
             again(state);
             for (uint32_t i = 0; i < WORLD; i++)
-                engines[i]->order = orders[at / 4 % 2];
+                view_in(engines[i])->order = orders[at / 4 % 2];
         }
     }
 }

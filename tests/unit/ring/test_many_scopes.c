@@ -4,6 +4,7 @@
 #include "../unit.h"
 
 #include "../../../src/ring/op.h"
+#include "../install_view.h"
 
 enum { WORLD = 24, SCOPES = 1000000, EARLY = 100000 };
 
@@ -37,14 +38,8 @@ static void on_finished(void *user, struct op *op)
 
 static void install(struct engine *e, uint32_t epoch)
 {
-    struct engine_view view = {.epoch = epoch,
-                               .world = WORLD,
-                               .members = members,
-                               .ids = ids,
-                               .ring = true,
-                               .mesh = true};
     engine_freeze(e);
-    engine_install(e, &view);
+    install_view(e, epoch, members, WORLD, 0);
 }
 
 /* Scope number i: this member, the next one, and some of the others. */

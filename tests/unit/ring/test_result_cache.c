@@ -129,9 +129,9 @@ static struct op *launch_ring(uint32_t i, uint64_t tag, const uint64_t *scope,
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = COUNT;
     r.plan.element = 8;
-    engines[i]->mesh = direct;
+    view_in(engines[i])->mesh = direct;
     struct op *op = engine_launch(engines[i], &r, false);
-    engines[i]->mesh = true;
+    view_in(engines[i])->mesh = true;
     assert_non_null(op);
     assert_ptr_equal(op->plan.algorithm, &allreduce_ring);
     assert_int_equal(op->plan.done, direct ? DONE_PAIRS : DONE_RING);

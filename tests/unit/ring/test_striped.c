@@ -7,6 +7,7 @@
 #include "../../../include/pccl.h"
 #include "../../../src/ring/algorithm.h"
 #include "../../../src/ring/op.h"
+#include "../install_view.h"
 
 enum {
     WORLD = 3,
@@ -231,14 +232,7 @@ static void install(void)
     memset(sent, 0, sizeof sent);
     memset(came, 0, sizeof came);
     for (uint32_t i = 0; i < WORLD; i++) {
-        struct engine_view v = {.epoch = epoch,
-                                .world = WORLD,
-                                .rank = i,
-                                .members = members,
-                                .ids = ids,
-                                .ring = true,
-                                .mesh = true};
-        engine_install(engines[i], &v);
+        install_view(engines[i], epoch, members, WORLD, i);
     }
 }
 

@@ -182,21 +182,9 @@ static void forget_link(struct link *l)
     l->control_first = l->control_room = 0;
 }
 
-/* The last proposal; of a small world the arrays begin with it. */
-static void forget_view(struct view *v)
-{
-    memset(v, 0, offsetof(struct view, members));
-    memset(&v->members[0], 0, 64 * sizeof v->members[0]);
-    memset(&v->ids[0], 0, 64 * sizeof v->ids[0]);
-    memset(&v->order[0], 0, 64 * sizeof v->order[0]);
-    memset(&v->sites[0], 0, 64 * sizeof v->sites[0]);
-    v->has_sites = false;
-}
-
 static void forget(struct member *m)
 {
     struct engine *e = m->session->engine;
-    if (!m->session->proposed) forget_view(m->session->next);
     for (uint32_t i = 0; i < e->links.conn_end; i++) {
         if (e->links.conns[i]) forget_conn(e->links.conns[i]);
     }
@@ -227,7 +215,7 @@ static void launch(struct member *m, uint32_t k)
 {
     struct session *s = m->session;
     struct slot *slot = &m->slots[k];
-    const struct notified *t = &s->notified;
+    const struct view *t = s->notified.view;
     slot->epoch = t->epoch;
     slot->size = t->size;
     slot->members = 0;
@@ -290,7 +278,7 @@ static void check_result(const struct member *m, uint32_t k, int result)
         (result == pcclInvalidUsage && party_config.odd && k == 0);
     PARTY_CHECK(known, "operation %u ends with result %d", k, result);
     PARTY_CHECK(result != pcclRankConnectionLost || gone ||
-                    m->session->notified.epoch > m->slots[k].epoch,
+                    m->session->notified.view->epoch > m->slots[k].epoch,
                 "T2: operation %u is lost, and the view is the same", k);
 }
 
@@ -317,7 +305,7 @@ static bool take(struct member *m, uint32_t k)
     if (result == pcclRankConnectionFailed) m->over = true; /* gives up */
     memset(slot->send, 0, sizeof slot->send);
     memset(slot->recv, 0, sizeof slot->recv);
-    m->notified = s->notified.epoch;
+    m->notified = s->notified.view->epoch;
     return true;
 }
 
@@ -343,7 +331,7 @@ static void end_program(struct member *m)
         PARTY_CHECK(s->answers[VOTE_UPDATE] != 0xff || party_config.unsteady,
                     "V: the update is refused");
         s->votes[VOTE_UPDATE] = VOTE_IDLE;
-        m->notified = s->notified.epoch;
+        m->notified = s->notified.view->epoch;
     }
     m->over = true;
 }
@@ -352,7 +340,7 @@ static void check_notified(const struct member *m)
 {
     const struct session *s = m->session;
     bool voting = s->votes[VOTE_UPDATE] != VOTE_IDLE;
-    PARTY_CHECK(s->notified.epoch == m->notified || m->voted || voting ||
+    PARTY_CHECK(s->notified.view->epoch == m->notified || m->voted || voting ||
                     s->state != SESSION_MEMBER,
                 "T1: the view changed behind the program's back");
 }
@@ -371,9 +359,9 @@ static bool is_odd(struct member *m)
     }
     if (s->votes[VOTE_UPDATE] == VOTE_WAITING) return true;
     s->votes[VOTE_UPDATE] = VOTE_IDLE;
-    m->notified = s->notified.epoch;
+    m->notified = s->notified.view->epoch;
     bool refused = s->answers[VOTE_UPDATE] == 0xff;
-    PARTY_CHECK(refused || s->notified.size == 1 || party_config.unsteady,
+    PARTY_CHECK(refused || s->notified.view->size == 1 || party_config.unsteady,
                 "V4: an update of some");
     m->slots[0].over = refused;
     return true;
@@ -396,7 +384,7 @@ static void program(struct member *m)
     if (s->state != SESSION_MEMBER || m->quit) return;
     if (!m->started) {
         m->started = true;
-        m->notified = s->notified.epoch;
+        m->notified = s->notified.view->epoch;
     }
     check_notified(m);
     if (m->over && party_config.leaves && !m->left) {
@@ -407,8 +395,9 @@ static void program(struct member *m)
     for (uint32_t k = 0; k < party_config.ops; k++) {
         if (take(m, k)) return;
     }
-    if (s->notified.size > 1 && is_odd(m)) return;
-    for (uint32_t k = 0; k < party_config.ops && s->notified.size > 1; k++) {
+    if (s->notified.view->size > 1 && is_odd(m)) return;
+    for (uint32_t k = 0; k < party_config.ops && s->notified.view->size > 1;
+         k++) {
         struct slot *slot = &m->slots[k];
         bool launched = slot->op != NULL;
         if (!slot->over && !launched) {
@@ -494,7 +483,7 @@ void member_facts(const void *member, struct facts *facts)
     for (uint32_t k = 0; k < MEMBER_OPS_MAX; k++)
         facts->waits |= m->slots[k].op != NULL;
     facts->epoch = s->view->epoch;
-    facts->notified = s->notified.epoch;
+    facts->notified = s->notified.view->epoch;
     facts->id = s->id;
     if (facts->member) {
         facts->view = intern_hash(s->view->ids, s->view->size * 8, 5);

@@ -7,6 +7,7 @@
 #include "../../../src/base/scope.h"
 #include "../../../src/ring/op.h"
 #include "scale.h"
+#include "../../unit/install_view.h"
 
 enum { WORLD = 64, OPS_FEW = 2, OPS_MANY = 20, OPS_MOST = 200 };
 
@@ -124,14 +125,8 @@ static uint64_t member(uint32_t each, bool circles)
     const struct wire_key key = {{1, 2}};
     for (uint32_t i = 0; i < WORLD; i++) members[i].id = ids[i] = 10 + i;
     links_set_self(engine_links(e), ids[0], &key);
-    struct engine_view view = {.epoch = 1,
-                               .world = WORLD,
-                               .members = members,
-                               .ids = ids,
-                               .ring = true,
-                               .mesh = true};
     engine_freeze(e);
-    engine_install(e, &view);
+    install_view(e, 1, members, WORLD, 0);
     for (uint32_t i = 0; i < each; i++) {
         uint64_t scope[] = {ids[0], ids[1 + i % 8], ids[9 + i / 8]};
         struct op_request r = {

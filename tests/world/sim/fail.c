@@ -57,7 +57,7 @@ static bool is_late(const struct sim *s, const struct sim_proc *p)
     const struct engine *e = p->session->engine;
     for (uint32_t i = 0; i < GROUPS_MAX && !e->links.frozen; i++) {
         const struct master_group *g = &s->master->groups[i];
-        if (g->used && g->epoch == e->links.epoch)
+        if (g->used && g->epoch == e->links.view->epoch)
             return g->phase != GROUP_OPEN;
     }
     return false;

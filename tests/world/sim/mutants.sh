@@ -426,7 +426,7 @@ exit
 : <<'MUTANTS'
 no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush);//
 no restore|ring/op_done.c|s/^        input_restore(op);/        (void)op;/
-stale epoch accepted|ring/op_frame.c|s/^    bool is_old = .*/    bool is_old = false;/
+stale epoch accepted|ring/op_frame.c|s/^    if (is_old) return true;/    (void)is_old;/
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
 wrong AVG divisor, flat|ring/allreduce_flat.c|s/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world + 1)/
 wrong AVG divisor, ring|ring/allreduce_ring.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
@@ -442,13 +442,13 @@ clean not asked (D7)|ring/op_done.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared 
 notified twice (update forgets)|elastic/session_view.c|s/if (update || s->state == SESSION_JOINING)/if (s->state == SESSION_JOINING)/
 traits of one survivor (T4)|master/round.c|s/g->traits |= msg->flushed.traits;/g->traits = msg->flushed.traits;/
 traits of the round before (T4)|master/round.c|s/^    g->traits = 0;//
-traits of the last loss (T4)|elastic/view.c|s/t->traits |= l->traits;/t->traits = l->traits;/
-a proposal of another epoch is believed (T1)|elastic/view.c|s/if (msg->epoch != base->epoch || /if (/
-new members without an update are believed (T1)|elastic/session_view.c|s/return !s->grows;/return true;/
+traits of the last loss (T4)|elastic/notified.c|s/traits |= t->losses/traits = t->losses/
+a proposal of another epoch is believed (T1)|link/view.c|s/if (msg->epoch != base->epoch || /if (/
+new members without an update are believed (T1)|elastic/session_view.c|s/return s->next->added == 0;/return true;/
 an update without a vote is believed (T1)|elastic/session_view.c|s/return s->votes\[VOTE_UPDATE\] == VOTE_WAITING;/return true;/
 an optimization without a vote is believed (T1)|elastic/session_view.c|s/return s->votes\[VOTE_OPTIMIZE\] == VOTE_WAITING;/return true;/
-never notified|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
-notified of a loss at once|elastic/session_view.c|s/^        loss = s->notified.loss_first + .*/& notified_advance(\&s->notified, UINT32_MAX, s->id);/
+never notified|elastic/notified.c|s/t->losses\[count\]->epoch <= epoch/t->losses[count]->epoch < epoch/
+notified of a loss at once|elastic/session_view.c|s/^        loss = v->epoch;/& notified_advance(\&s->notified, UINT32_MAX);/
 READY not awaited|master/round.c|s/return p->group == group \&\& p->proposed \&\& !p->ready;/return false;/
 DONE of some is that of all (D4)|ring/op_done.c|s/if (comes \&\& !ep->done)/if (comes \&\& i < 2 \&\& !ep->done)/
 sent before it was received|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
@@ -459,7 +459,7 @@ digest ignored|ring/op.c|s/if (f->digest == (ep ? ep->rx_digest : op->r.digest))
 mismatch reported to one only|master/round.c|s/round_force(g, p->rank, \&name, VERDICT_INVALID);/;/
 padding omitted|link/conn_send.c|/^void conn_forget/,/^}/s/c->tx_from = NULL;/& c->tx_left = 0;/
 padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op);/conn_forget(\&e->links, op);/
-frames of another epoch's operation|ring/op.c|s/bool same = op->epoch == e->links.epoch \&\& /bool same = /
+frames of another epoch's operation|ring/op.c|s/bool same = op->epoch == e->links.view->epoch \&\& /bool same = /
 leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round_ops.c|s/uint8_t verdict = op->commit ?/uint8_t verdict = op->commit \&\& !op->forced ?/
 a vote that comes twice counts twice (V1)|master/votes.c|s/if ((int32_t)(msg->round - p->call) <= 0) return false;.*//
@@ -505,10 +505,10 @@ a circle ends where one member is free (V4d)|master/deadlock.c|s/if (--other->si
 committed operations are in circles (V4d)|master/deadlock.c|s/return op->commit || op->forced/return op->forced/
 operations with a verdict are in circles (V4d)|master/deadlock.c|s/return op->commit || op->forced != VERDICT_ABORT/return op->commit/
 a loss leaves what is kept for the whole view (F6b)|elastic/session_launch.c|s/if (out.loss > 0) session_loss_told(s, out.loss);//
-a loss ends what came after it (F6b)|elastic/session_verdict.c|s/ \&\& a->loss <= loss \&\& / \&\& /
+a loss ends what came after it (F6b)|elastic/session_verdict.c|s/ \&\& a->epoch < epoch \&\& / \&\& /
 a sum in a region is in all queues (D16c)|ring/allreduce_single_copy.c|s/if (sum \&\& \*there == g + 1) return;/if (sum \&\& *there >= 1) return;/
 a link of an operation has no more time (R3k)|link/link.c|s/return !l->wanted \&\& n->made_at > time/return false \&\& n->made_at > time/
-a link gives others time again and again (R3k)|link/link.c|s/ || l->counted == n->epoch//
+a link gives others time again and again (R3k)|link/link.c|s/ || l->counted == n->view->epoch//
 what a proposal names gives others time (R3k)|link/link.c|s/if (!l->sought || l->wanted || /if (!l->sought || /
 the time of a link in line runs (R3l)|link/link.c|s/l->wanted_at = n->now; .. its time has not begun ..//
 all dials within a host begin at once (R3l)|link/link.c|s/return making >= NEAR_DIALS_MAX;/return false;/
@@ -522,7 +522,7 @@ scope ignored in frames (F3)|ring/op.c|s/ \&\& op->scope_number == scope;/;/
 scope ignored in unexpected frames (D2)|ring/op_receive.c|s/return k->complete \&\& k->frame.scope == op->scope_number \&\&/return k->complete \&\&/
 a launch meets a verdict before INSTALL (F6)|elastic/session_verdict.c|s/\.fresh = true/.fresh = v->state == VERDICT_CROSSED/
 verdict not stored (F6)|elastic/session_verdict.c|s/^        add_pending_abort(s, v);/        (void)v;/
-younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->notified.loss_first < s->pending_aborts\[i\].loss)/(void)lost; if (false)/
+younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& notified_oldest.*/(void)lost; if (false)/
 failure forgotten by a flush (D10)|elastic/session_view.c|s/op_fails(op) \&\& !op_is_done(op)/false/
 failure reported to one only (D10)|master/round.c|s/round_force(g, p->rank, \&name, VERDICT_FAILED);/;/
 unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
@@ -678,7 +678,7 @@ a run without a job has ended for newcomers (M2b)|master/admission.c|s/if (m->jo
 a newcomer aborts the run (M3)|master/master.c|s/if (m->peers.link..state == PEER_REGISTERED \&\& m->peers.link..join) {/if (false) {/
 the higher id never dials (R3)|link/link.c|s/l->dial_at = n->now + (first ? 0 : time_to_link(n, l) . 4);/l->dial_at = first ? n->now : PCCL_NEVER;/
 link that is open counts unseen (R3)|link/link.c|s/if (c->state == CONN_OPEN \&\& c->alive != l->attempt) return false;//
-dial ahead of its PROPOSE (R3)|link/conn.c|s/return from < n->self \&\& n->world > 0 ? false : park_ahead(c);/return false;/
+dial ahead of its PROPOSE (R3)|link/conn.c|s/return from < n->self \&\& n->view->size > 0 ? false : park_ahead(c);/return false;/
 crossing dials are both taken (R3)|link/conn.c|s/if (mine \&\& link_greets(l)) return conn_park(c);//
 restart at the first failure (R4)|master/round.c|s/if (g->unlinked \&\& !g->decided \&\& all_ready(m, group)) {/if (g->unlinked \&\& !g->decided) {/
 one lost, the others stay (R6)|link/conn.c|s/^        close_rest(n, l);//
@@ -869,8 +869,8 @@ early data are not looked at again (D9a)|ring/fast_path.c|s/^        op_check_en
 a part is not undone (D9f)|ring/fast_path.c|s/if (q->sums) fast_sums_undo(q);//
 a sum of posts that do not hold is shown (D9f)|ring/fast_sums.c|s/if (!fast_posts_hold(q)) return false;//
 posts of a sum are not looked at again (D9f)|ring/fast_sums.c|s/    return fast_posts_hold(q);/    return true;/
-the own part comes from the wrong place (D9f)|ring/fast_sums.c|s/q->own_body, part_at(e, q, e->rank), size)/q->own_body, 0, size)/
-parts of a sum in another order (D9f)|ring/fast_sums.c|/^void fast_sum(/,/^}/{s/e->rank == 0 ? own + at : q->eps.ep++..body + at/own + at/;s/(i == e->rank ? own : q->eps.ep++..body)/q->eps[ep++].body/}
+the own part comes from the wrong place (D9f)|ring/fast_sums.c|s/q->own_body, part_at(e, q, e->links.view->rank),/q->own_body, 0,/
+parts of a sum in another order (D9f)|ring/fast_sums.c|/^void fast_sum(/,/^}/{s/e->links.view->rank == 0 ? own + at : q->eps.ep++..body + at/own + at/;s/(i == e->links.view->rank ? own : q->eps.ep++..body)/q->eps[ep++].body/}
 words of a gather sent before all blocks (D23)|ring/star.c|s/return s->missing == 0;/return s->missing <= 1;/
 a scatter is not confirmed (D23)|ring/star.c|s/^    .unfit = unfit_scatter,/&\n    .defers = true,/
 root of a gather tells nobody of its launch (D23c)|ring/op.c|s/if (plan_is_root(.op->plan) .. ep->rank == plan_at(.op->plan, 0))/if (false)/
@@ -949,8 +949,8 @@ too few are enough for an update (M14a)|master/admission.c|s/^    if (voted .. a
 too few are not pending (M14a)|master/master.c|s/yes || admission_lacks(m, .have)/yes/
 leavers make up the minimum (M14a)|master/admission.c|s/have = m->tally.members/have = m->in_state[PEER_MEMBER]/
 newcomers do not count (M14a)|master/admission.c|s/m->tally.members + m->in_state\[PEER_REGISTERED\]/m->tally.members/
-collectives of too few (M14b)|elastic/session_launch.c|s/s->notified.world < s->minimum/false/
-too few by the view in force (M14b)|elastic/session_launch.c|s/s->notified.world < s->minimum/s->view->world < s->minimum/
+collectives of too few (M14b)|elastic/session_launch.c|s/s->notified.view->world < s->minimum/false/
+too few by the view in force (M14b)|elastic/session_launch.c|s/s->notified.view->world < s->minimum/s->view->world < s->minimum/
 founders are fewer than the minimum (M14c)|master/master.c|s/^    if (m->alone .. m->minimum > m->quorum) m->quorum = m->minimum;//
 who waits is told again and again (M14d)|master/admission.c|s/^    m->waits = true;//
 who leaves is waited for (A1)|master/coverage/coverage.c|s/ \&\& !p->leaving \&\&$/ \&\&/

@@ -336,7 +336,7 @@ void oracle_answer(struct sim *s, const struct sim_proc *p, enum vote_kind kind,
 {
     if (s->options.odd_vote || s->options.refuse) return;
     struct sim_op o = {.key = {p->program.step * 8 + 7, p->group,
-                               p->session->notified.epoch, kind}};
+                               p->session->notified.view->epoch, kind}};
     if (kind != VOTE_PENDING) return;
     struct entry *e = entry_of(s, &o.key);
     struct outcome now = {.id = p->session->id, .result = (int)flag};
@@ -359,7 +359,7 @@ void oracle_view(struct sim *s, struct sim_proc *p)
     p->view_epoch = v->epoch;
     witness_view(p);
     uint64_t h = sim_hash((const uint8_t *)v->ids, v->size * 8);
-    if (v->has_order) h ^= sim_hash((const uint8_t *)v->order, v->size * 2);
+    if (v->order) h ^= sim_hash((const uint8_t *)v->order, v->size * 2);
     h = sim_mix(h, v->ring, v->mesh, v->world * 256 + v->groups) ^ v->largest;
     struct seen *seen = &s->oracle->views[v->epoch];
     if (seen->epoch == 0) *seen = (struct seen){h, v->epoch};
@@ -371,7 +371,8 @@ void oracle_view(struct sim *s, struct sim_proc *p)
  * same epochs for all members. */
 void oracle_told(struct sim *s, struct sim_proc *p, bool allowed)
 {
-    const struct notified *t = &p->session->notified;
+    const struct view *t = p->session->notified.view;
+    uint32_t traits = p->session->notified.traits;
     bool voted = p->program.waiting && (p->program.stage == STAGE_UPDATE ||
                                         p->program.stage == STAGE_OPTIMIZE);
     bool joined = p->program.stage == STAGE_JOIN;
@@ -395,13 +396,13 @@ void oracle_told(struct sim *s, struct sim_proc *p, bool allowed)
                   "epoch %u was told %u after %u, another one %u", t->epoch,
                   t->epoch, p->told_epoch, next->epoch);
         SIM_CHECK(s,
-                  next->epoch != t->epoch || next->hash == t->traits ||
+                  next->epoch != t->epoch || next->hash == traits ||
                       !sim_is_member(s, *by) || unsteady(s) ||
                       s->options.odd_vote,
                   "T4: epoch %u was told with traits %x, and with %x", t->epoch,
-                  t->traits, (unsigned)next->hash);
+                  traits, (unsigned)next->hash);
         next->epoch = t->epoch;
-        next->hash = t->traits;
+        next->hash = traits;
         *by = p->session->id;
     }
     p->told_epoch = t->epoch;

@@ -21,9 +21,9 @@ static void go(struct sim *s, struct sim_proc *p, enum sim_stage stage)
 
 static bool odd_one(const struct sim *s, const struct sim_proc *p, uint64_t key)
 {
-    uint32_t size = p->session->notified.size;
+    uint32_t size = p->session->notified.view->size;
     return size > 1 && program_hash(s, p->program.step, key) % size ==
-                           p->session->notified.rank;
+                           p->session->notified.view->rank;
 }
 
 /* One argument of this member differs from the others'. */
@@ -116,7 +116,7 @@ static void begin_resync(struct sim *s, struct sim_proc *p)
                                 .dtype = DTYPE_I64,
                                 .redop = REDOP_MAX,
                                 .in_place = g->step % 2};
-    const struct notified *t = &p->session->notified;
+    const struct view *t = p->session->notified.view;
     for (uint32_t i = 0; i < t->size; i++) {
         if (t->members[i].id == p->session->id) o->spec.self = i;
         o->spec.ids[o->spec.size++] = t->members[i].id;

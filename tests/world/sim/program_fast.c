@@ -132,11 +132,11 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
         if (!is_partner(p, q)) continue;
         const struct engine *other = q->session->engine;
         /* The copy that makes room shows that all have installed it (D9a). */
-        SIM_CHECK(s, other->links.epoch >= e->links.epoch,
+        SIM_CHECK(s, other->links.view->epoch >= e->links.view->epoch,
                   "process %u has begun a fast operation of epoch %u before "
                   "process %u installed it",
-                  p->uid, e->links.epoch, q->uid);
-        c->fast_unable += other->links.epoch == e->links.epoch &&
+                  p->uid, e->links.view->epoch, q->uid);
+        c->fast_unable += other->links.view->epoch == e->links.view->epoch &&
                           other->fast.known && !other->fast.all.able &&
                           !other->fast.near.able;
     }
@@ -163,8 +163,8 @@ static void look_around(const struct sim *s, struct sim_proc *p)
     f->slept |= s->now - f->turn_at > PCCL_TIME_OF_TICK(SIM_DEADLINE);
     f->turn_at = s->now;
     f->evicted |= !sim_is_member(s, p->session->id);
-    f->closed |=
-        g->epoch != p->session->engine->links.epoch || g->phase != GROUP_OPEN;
+    f->closed |= g->epoch != p->session->engine->links.view->epoch ||
+                 g->phase != GROUP_OPEN;
     for (uint32_t i = 0; channel_at(p, i, &number); i++) {
         int stream = p->conns[number].stream;
         f->ended |= s->streams[stream].pipe[!p->conns[number].side].ended;
@@ -408,12 +408,12 @@ bool program_quick(struct sim *s, struct sim_proc *p)
         f->done[f->done_count++ % ARRAY_COUNT(f->done)] = e->fast.frame;
         o->result = pcclSuccess;
         o->fast = true;
-        program_ends(s, p, o, p->session->notified.size);
+        program_ends(s, p, o, p->session->notified.view->size);
         p->program.progress_at = s->now;
         return true;
     }
     count_converted(p, state);
-    o->began = e->links.epoch;
+    o->began = e->links.view->epoch;
     o->op = session_convert(p->session);
     SIM_CHECK(s, o->op != NULL || s->options.scarce, "no memory");
     o->converted = o->op != NULL;

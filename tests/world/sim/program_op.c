@@ -46,7 +46,7 @@ static uint64_t choose_count(const struct sim *s, uint64_t h, uint64_t step,
 static void choose_scope(const struct sim *s, const struct sim_proc *p,
                          struct sim_spec *spec, uint64_t h)
 {
-    const struct notified *t = &p->session->notified;
+    const struct view *t = p->session->notified.view;
     spec->scoped = s->options.scoped && t->size >= 2 && h % 4 == 0 &&
                    !program_special(s, p->program.step);
     spec->absent = spec->scoped;
@@ -284,7 +284,7 @@ static void free_op(struct sim_op *o)
 static void make_key(struct sim_proc *p, struct sim_op *o)
 {
     struct sim_program *g = &p->program;
-    uint32_t epoch = p->session->notified.epoch;
+    uint32_t epoch = p->session->notified.view->epoch;
     if (g->resync_epoch != epoch) g->resyncs = 0;
     g->resync_epoch = epoch;
     bool resync = o->spec.ident == SIM_RESYNC;
@@ -309,7 +309,7 @@ static uint64_t view_epoch(struct sim *s, struct sim_proc *p,
                            const struct sim_spec *spec,
                            const struct op_request *r)
 {
-    uint64_t now = p->session->notified.epoch;
+    uint64_t now = p->session->notified.view->epoch;
     uint64_t h = program_hash(s, spec->ident, 600 + p->session->id);
     if (h % 16 == 0 && !spec->scoped && p->session->state == SESSION_MEMBER) {
         struct op *op = NULL;
@@ -421,7 +421,7 @@ void program_ends(struct sim *s, struct sim_proc *p, struct sim_op *o,
     SIM_TRACE(s, "process %u (id %llu) takes %llu epoch %u nth %u: %d, told %u",
               p->uid, (unsigned long long)p->session->id,
               (unsigned long long)o->spec.ident, o->key.epoch, o->key.nth,
-              o->result, p->session->notified.epoch);
+              o->result, p->session->notified.view->epoch);
     sim_coverage.lost += o->result == pcclRankConnectionLost;
     sim_coverage.many_lost +=
         o->result == pcclRankConnectionLost && o->spec.size > SIM_FEW;

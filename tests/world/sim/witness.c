@@ -425,8 +425,8 @@ static void write_told(const struct sim_proc *p, struct trace *t)
 {
     const struct notified *n = &p->session->notified;
     t->process = p->uid;
-    t->epoch = n->epoch;
-    t->size = n->size;
+    t->epoch = n->view->epoch;
+    t->size = n->view->size;
     t->value = n->traits;
 }
 
