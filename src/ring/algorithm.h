@@ -10,11 +10,10 @@
 
 #include "plan.h"
 
-struct conn;
 struct endpoint;
 struct engine;
-struct frame;
 struct op;
+struct pieces_part;
 
 /* How the fast path (fast_path.h) runs it, which sends the same frames
  * (rule D9). */
@@ -95,23 +94,28 @@ struct algorithm {
     /* Nobody reads the bytes of transfer k before the call returns. */
     bool (*streams)(const struct plan *p, uint32_t k);
 
-    /* Single copy (rule D16). Returns whether this transfer can go through the
-     * region; puts its data into the region and marks f; takes data from the
-     * region of another member (true: the transfer counts). */
+    /* Parts that are added in turn (pieces.h). Describes transfer k from a
+     * partner; false: it is no part, but a sum of that piece. Byte of a slot's
+     * region at which a part of the piece lies, or its sum. */
+    bool (*part)(const struct plan *p, uint32_t from, uint32_t k,
+                 struct pieces_part *part);
+    size_t (*lent)(const struct plan *p, uint32_t slot, uint32_t piece);
+
+    /* Single copy (rule D16), of an operation that has a slot of the region.
+     * Puts the data of a transfer there; takes data from that slot of another
+     * member's region (true: the transfer counts). */
     bool pulls; /* ... which has but their place (rule D27) */
-    bool (*may_put)(const struct op *op, const struct conn *c,
-                    const struct plan_xfer *x);
     void (*put)(struct engine *e, struct op *op, const struct endpoint *ep,
-                uint32_t k, const struct plan_xfer *x, struct frame *f);
+                uint32_t k, const struct plan_xfer *x);
     bool (*take_put)(struct engine *e, struct op *op, struct endpoint *ep,
-                     uint32_t k, const struct plan_xfer *x);
+                     uint32_t k, const struct plan_xfer *x, uint32_t slot);
 };
 
 extern const struct algorithm local_algorithm, allreduce_flat,
     allreduce_flat_codes, allreduce_direct, allreduce_single_copy,
     allreduce_ring, allreduce_ring_codes, broadcast_confirmed, broadcast_grid,
     broadcast_chain, allgather_linear, allgather_ring, alltoallv_pairwise,
-    alltoallv_tree, star_gather, star_scatter, reduce_star, spread_single_copy,
+    alltoallv_tree, star_gather, star_scatter, star_sum, spread_single_copy,
     small_grid, allreduce_grid, small_tree, reduce_scatter_direct,
     reduce_scatter_single_copy;
 

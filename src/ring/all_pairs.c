@@ -124,9 +124,7 @@ const struct algorithm alltoallv_pairwise = {
     .send = send,
     .recv = recv,
     .begin = pull_begin,
-    .end = pull_end,
     .pulls = true,
-    .may_put = pull_may_put,
     .put = pull_put,
     .take_put = pull_take,
 };

@@ -8,23 +8,10 @@
  * members share a site, one of them adds up the parts before they cross to
  * another site (hierarchy.h, rule D15).
  *
- * Parts are added in the order of turns (rule D3). A part that arrives in its
- * turn is reduced from where it lies; a part that arrives earlier waits in a
- * slot. */
+ * Parts are added in the order of turns (pieces.h). */
 #include "algorithm.h"
 #include "geometry.h"
 #include "pieces.h"
-
-#include <string.h>
-
-struct allreduce_direct_state {
-    /* Bit set over the pieces: first those that are added up here, then those
-     * whose sum has arrived and is to be passed on. */
-    uint8_t *received;
-    uint8_t *came;   /* bit set: (part, segment) is in the slots */
-    uint8_t *slots;  /* parts that arrived before their turn */
-    uint16_t *turns; /* by piece: number of partners whose parts are added */
-};
 
 /* --------------------------------------------------------------- the plan */
 
@@ -80,41 +67,33 @@ static uint32_t piece_of(const struct plan *p, uint32_t from, uint32_t to,
     return chunk * p->segments + k % p->segments;
 }
 
-uint32_t direct_piece(const struct plan *p, uint32_t from, uint32_t k)
+/* Partners whose parts of a chunk are added here. */
+static uint32_t turns_of(const struct plan *p, uint32_t chunk)
 {
-    bool part;
-    return piece_of(p, from, p->r.rank, k, &part);
-}
-
-bool direct_is_part(const struct plan *p, uint32_t from, uint32_t k)
-{
-    return k / p->segments < parts_to(p, from, p->r.rank);
-}
-
-uint32_t direct_turns(const struct plan *p, uint32_t piece)
-{
-    uint32_t chunk = piece / p->segments;
     if (p->r.hierarchy) return hierarchy_turns(p->r.hierarchy, chunk);
     return chunk == p->r.rank ? p->r.world - 1 : 0;
 }
 
-uint32_t direct_turn(const struct plan *p, uint32_t piece, uint32_t from)
-{
-    if (p->r.hierarchy)
-        return hierarchy_turn(p->r.hierarchy, piece / p->segments, from);
-    return plan_wrap(p, from, p->r.rank);
-}
-
-/* Number of chunks whose parts arrive here from others; those before one
- * chunk. */
+/* Number of chunks whose parts arrive here from others. */
 static uint32_t all_parts(const struct plan *p)
 {
     return p->r.hierarchy ? p->r.hierarchy->parts : p->r.world - 1;
 }
 
-static uint32_t parts_before(const struct plan *p, uint32_t chunk)
+static bool part_of(const struct plan *p, uint32_t from, uint32_t k,
+                    struct pieces_part *part)
 {
-    return p->r.hierarchy ? p->r.hierarchy->parts_before[chunk] : 0;
+    const struct hierarchy *h = p->r.hierarchy;
+    bool is_part;
+    part->piece = piece_of(p, from, p->r.rank, k, &is_part);
+    uint32_t chunk = part->piece / p->segments;
+    part->turn =
+        h ? hierarchy_turn(h, chunk, from) : plan_wrap(p, from, p->r.rank);
+    part->turns = turns_of(p, chunk);
+    part->place = (h ? h->parts_before[chunk] : 0) * p->segments +
+                  part->piece % p->segments;
+    part->all = chunk == p->r.rank;
+    return is_part;
 }
 
 static void send(const struct plan *p, uint32_t to, uint32_t k,
@@ -123,8 +102,8 @@ static void send(const struct plan *p, uint32_t to, uint32_t k,
     bool part;
     uint32_t piece = piece_of(p, p->r.rank, to, k, &part);
     uint32_t chunk = piece / p->segments;
-    pieces_place(p, piece, x);
-    if (part && direct_turns(p, piece) == 0) return;
+    pieces_cut(p, piece, x);
+    if (part && turns_of(p, chunk) == 0) return;
     x->space = SPACE_RECV;
     x->after = piece;
     if (!part && chunk != p->r.rank) x->after += pieces_count(p);
@@ -133,8 +112,9 @@ static void send(const struct plan *p, uint32_t to, uint32_t k,
 static void recv(const struct plan *p, uint32_t from, uint32_t k,
                  struct plan_xfer *x)
 {
-    pieces_place(p, direct_piece(p, from, k), x);
-    x->action = direct_is_part(p, from, k) ? ACTION_REDUCE : ACTION_STORE;
+    bool part;
+    pieces_cut(p, piece_of(p, from, p->r.rank, k, &part), x);
+    x->action = part ? ACTION_REDUCE : ACTION_STORE;
 }
 
 static const char *unfit(const struct plan_request *r)
@@ -149,116 +129,20 @@ static const char *unfit(const struct plan_request *r)
 static bool begin(struct engine *e, struct op *op)
 {
     const struct plan *p = &op->plan;
-    struct allreduce_direct_state *s = op_take_state(e, op, sizeof *s, 0);
-    if (!s) return false;
-    uint32_t pieces = pieces_count(p);
-    uint32_t parts = all_parts(p) * p->segments;
-    size_t turns = pieces * sizeof *s->turns;
-    s->received = pool_take(&e->links.pool, 2 * pieces / 8 + 1);
-    s->came = pool_take(&e->links.pool, parts / 8 + 1);
-    s->turns = pool_take(&e->links.pool, turns);
-    s->slots = pool_take(&e->links.pool,
-                         (size_t)all_parts(p) * plan_chunk_size(p, 0) + 1);
-    if (!s->received || !s->came || !s->turns || !s->slots) return false;
-    memset(s->received, 0, 2 * pieces / 8 + 1);
-    memset(s->came, 0, parts / 8 + 1);
-    memset(s->turns, 0, turns);
-    return true;
+    return pieces_begin(e, op, sizeof(struct pieces), all_parts(p),
+                        p->segments) != NULL;
 }
 
-static void end(struct engine *e, struct op *op)
-{
-    struct allreduce_direct_state *s = op->state;
-    pool_give(&e->links.pool, s->received);
-    pool_give(&e->links.pool, s->came);
-    pool_give(&e->links.pool, s->turns);
-    pool_give(&e->links.pool, s->slots);
-}
-
-static bool has(const struct op *op, uint32_t after)
-{
-    const struct allreduce_direct_state *s = op->state;
-    return op_bit_get(s->received, after);
-}
-
-/* The number of a part among all parts that arrive here, by segments. */
-static uint32_t part_number(const struct plan *p, uint32_t piece, uint32_t turn)
-{
-    uint32_t before = parts_before(p, piece / p->segments);
-    return (before + turn - 1) * p->segments + piece % p->segments;
-}
-
-static uint8_t *slot(const struct op *op, uint32_t piece, uint32_t turn)
-{
-    const struct allreduce_direct_state *s = op->state;
-    const struct plan *p = &op->plan;
-    uint32_t part = part_number(p, piece, turn);
-    return s->slots + part / p->segments * plan_chunk_size(p, 0) +
-           part % p->segments * p->segment;
-}
-
-static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
-                      const struct plan_xfer *x)
-{
-    const struct allreduce_direct_state *s = op->state;
-    const struct plan *p = &op->plan;
-    uint32_t piece = direct_piece(p, ep->rank, k);
-    if (x->action == ACTION_STORE) return (uint8_t *)op->r.recvbuf + x->offset;
-    uint32_t turn = direct_turn(p, piece, ep->rank);
-    return s->turns[piece] + 1u == turn ? NULL : slot(op, piece, turn);
-}
-
-static void add(struct op *op, uint32_t piece, uint32_t turn, size_t at,
-                const uint8_t *bytes, size_t size)
-{
-    const struct plan *p = &op->plan;
-    bool all =
-        piece / p->segments == p->r.rank && turn == direct_turns(p, piece);
-    unsigned turns = all ? TURN_LAST : 0;
-    if (turn == 1) turns |= TURN_FIRST;
-    pieces_add(op, piece, turns, at, bytes, size);
-}
-
-static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
-                   size_t at, const uint8_t *bytes, size_t size)
-{
-    uint32_t piece = direct_piece(&op->plan, ep->rank, k);
-    add(op, piece, direct_turn(&op->plan, piece, ep->rank), at, bytes, size);
-}
-
-/* Partners that wait for a piece may send it now. */
-static void mark(struct engine *e, struct op *op, uint32_t bit)
-{
-    struct allreduce_direct_state *s = op->state;
-    op_bit_set(s->received, bit);
-    for (uint32_t i = 0; i < op->ep_count; i++)
-        link_dirty(&e->links, op->eps[i].link);
-}
-
+/* A sum that has come is passed on by the leader of a site. */
 static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
                     uint32_t k, const struct plan_xfer *x, const uint8_t *body)
 {
-    struct allreduce_direct_state *s = op->state;
     const struct plan *p = &op->plan;
-    uint32_t piece = direct_piece(p, ep->rank, k);
-    if (!direct_is_part(p, ep->rank, k)) {
-        if (direct_turns(p, piece) > 0) mark(e, op, pieces_count(p) + piece);
-        return;
-    }
-    uint32_t turn = direct_turn(p, piece, ep->rank);
-    if (body && body == slot(op, piece, turn)) {
-        op_bit_set(s->came, part_number(p, piece, turn));
-    } else {
-        if (body && x->size > 0) add(op, piece, turn, 0, body, x->size);
-        s->turns[piece]++;
-    }
-    while ((turn = s->turns[piece] + 1u) <= direct_turns(p, piece) &&
-           op_bit_get(s->came, part_number(p, piece, turn))) {
-        if (x->size > 0)
-            add(op, piece, turn, 0, slot(op, piece, turn), x->size);
-        s->turns[piece]++;
-    }
-    if (turn > direct_turns(p, piece)) mark(e, op, piece);
+    struct pieces_part part;
+    if (part_of(p, ep->rank, k, &part))
+        pieces_arrived(e, op, &part, body, x->size);
+    else if (part.turns > 0)
+        pieces_mark(e, op, pieces_count(p) + part.piece);
 }
 
 const struct algorithm allreduce_direct = {
@@ -276,10 +160,10 @@ const struct algorithm allreduce_direct = {
     .send = send,
     .recv = recv,
     .begin = begin,
-    .end = end,
-    .has = has,
-    .place = place,
-    .reduce = reduce,
+    .has = pieces_has,
+    .part = part_of,
+    .place = pieces_place,
+    .reduce = pieces_reduce,
     .arrived = arrived,
 };
 
@@ -297,9 +181,9 @@ const struct algorithm reduce_scatter_direct = {
     .send = send,
     .recv = recv,
     .begin = begin,
-    .end = end,
-    .has = has,
-    .place = place,
-    .reduce = reduce,
+    .has = pieces_has,
+    .part = part_of,
+    .place = pieces_place,
+    .reduce = pieces_reduce,
     .arrived = arrived,
 };

@@ -116,7 +116,7 @@ static void send(const struct plan *p, uint32_t to, uint32_t k,
     plan_grid_find(p, to, &other);
     enum kind kind = transfer(p, &p->grid, &other, k, &piece);
     if (kind == KIND_WORD) return;
-    pieces_place(p, piece, x);
+    pieces_cut(p, piece, x);
     if (kind == KIND_PART) return;
     x->space = SPACE_RECV;
     x->after = piece - band_first(p, p->grid.column);
@@ -130,7 +130,7 @@ static void recv(const struct plan *p, uint32_t from, uint32_t k,
     uint32_t piece;
     plan_grid_find(p, from, &other);
     if (transfer(p, &other, &p->grid, k, &piece) == KIND_WORD) return;
-    pieces_place(p, piece, x);
+    pieces_cut(p, piece, x);
 }
 
 static const char *unfit(const struct plan_request *r)
@@ -232,14 +232,13 @@ static void mark(struct engine *e, struct op *op, uint32_t bit)
 {
     struct allreduce_grid_state *s = op->state;
     op_bit_set(s->ready, bit);
-    for (uint32_t i = 0; i < op->ep_count; i++)
-        link_dirty(&e->links, op->eps[i].link);
+    op_wake(e, op);
 }
 
 static size_t piece_size(const struct plan *p, uint32_t piece)
 {
     struct plan_xfer x;
-    pieces_place(p, piece, &x);
+    pieces_cut(p, piece, &x);
     return x.size;
 }
 

@@ -142,8 +142,7 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
     if (!carries(p, &from, &p->grid, &band)) return;
     if (!band_of(p, &p->grid, &own) || own != band) return;
     op_bit_set(s->received, k);
-    for (uint32_t i = 0; i < op->ep_count; i++)
-        link_dirty(&e->links, op->eps[i].link);
+    op_wake(e, op);
 }
 
 const struct algorithm broadcast_grid = {

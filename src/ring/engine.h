@@ -101,7 +101,8 @@ struct op {
     struct plan plan;
     struct endpoint *eps;
     uint32_t ep_count, eps_left; /* partners; those with transfers left */
-    void *state; /* of the plan's algorithm; NULL: it has none */
+    void *state;   /* of the plan's algorithm; NULL: it has none */
+    uint32_t slot; /* of the own region, plus 1; 0: none (rule L8) */
     struct op_input input;
     uint8_t *came;   /* bit sets of the endpoints; NULL: none is large */
     uint64_t *scope; /* copy of r.members */

@@ -1,5 +1,5 @@
 /* fast_star.c - the fast path of a gather, a scatter and a reduction to a root
- * (rule D9e). Its frames are those of star.c and reduce_star.c. */
+ * (rule D9e). Its frames are those of star.c. */
 #include "fast_star.h"
 #include "geometry.h"
 #include "op.h"

@@ -96,6 +96,7 @@ void op_free_run(struct engine *e, struct op *op)
 {
     const struct algorithm *a = op->plan.algorithm;
     if (op->state && a->end) a->end(e, op);
+    single_copy_give_slot(e, op);
     input_end(e, op);
     pool_give(&e->links.pool, op->state);
     pool_give(&e->links.pool, op->eps);
@@ -274,6 +275,12 @@ uint64_t op_pair_digest(uint64_t digest, size_t there, size_t back)
     uint64_t hash = (digest ^ there) * 0x9e3779b97f4a7c15u;
     hash = (hash ^ hash >> 32 ^ back) * 0xd6e8feb86659fd93u;
     return hash ^ hash >> 32;
+}
+
+void op_wake(struct engine *e, const struct op *op)
+{
+    for (uint32_t i = 0; i < op->ep_count; i++)
+        link_dirty(&e->links, op->eps[i].link);
 }
 
 static void set_digests(const struct op *op, struct endpoint *ep)

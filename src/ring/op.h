@@ -36,6 +36,8 @@ void op_plan_request(const struct engine *e, const struct op_call *call,
 void *op_take_state(struct engine *e, struct op *op, size_t zeroed,
                     size_t more);
 void op_free_run(struct engine *e, struct op *op); /* all but the request */
+/* Any partner may be sent something now. */
+void op_wake(struct engine *e, const struct op *op);
 /* Takes its memory back from the connections. Without endpoints it has none
  * there. */
 void op_forget(struct engine *e, const struct op *op);

@@ -90,14 +90,19 @@ void op_single_copy(struct engine *e, struct op *op, struct endpoint *ep,
                     const struct frame *f)
 {
     const struct algorithm *a = op->plan.algorithm;
+    const uint8_t *region = region_of(ep->link);
     struct plan_xfer x;
     if (op->phase != PHASE_RUNNING || !a->take_put || f->index >= ep->recvs ||
-        !region_of(ep->link) || !comes_first(ep, f))
+        !region || !comes_first(ep, f))
         return;
     op_endpoint_ready(e, op, ep);
     if (f->flags & FLAG_CONFIRM) take_confirm(op, ep);
     plan_recv(&op->plan, ep->rank, f->index, &x);
-    if (!a->take_put(e, op, ep, f->index, &x)) return;
+    /* A sender without a slot has left the operation. */
+    uint32_t slot = single_copy_find_slot(op, region);
+    if (slot == SINGLE_COPY_SLOTS ||
+        !a->take_put(e, op, ep, f->index, &x, slot))
+        return;
     op->rx_bytes += x.size;
     if (!a->pulls) op->mapped_bytes += x.size;
     ep->received++;

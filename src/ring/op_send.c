@@ -24,12 +24,15 @@ bool op_may_send(const struct op *op, const struct endpoint *ep, uint32_t k,
     return x->after == PLAN_NOTHING || op->plan.algorithm->has(op, x->after);
 }
 
-/* The transfer goes through the region, which needs no credit. */
-static bool may_put(const struct op *op, const struct conn *c,
-                    const struct plan_xfer *x)
+/* The transfer goes through the region, which needs no credit: the other end
+ * has mapped it, or is able to read this process. */
+static bool may_put(const struct engine *e, const struct op *op,
+                    const struct conn *c, const struct plan_xfer *x)
 {
-    const struct algorithm *a = op->plan.algorithm;
-    return a->may_put && a->may_put(op, c, x);
+    if (op->slot == 0) return false;
+    if (op->plan.algorithm->pulls)
+        return c->region.pulls && x->size >= e->pull_least;
+    return c->region.taken && x->size > 0;
 }
 
 /* The credit of this transfer has been reserved at the launch. */
@@ -41,9 +44,9 @@ static bool has_credit(const struct endpoint *ep, uint32_t k)
 /* The first transfer whose dependency is met. Over several connections,
  * transfers arrive in any order, and one that waits for a late arrival must not
  * block the others: a delay on one link would repeat on every link after it. */
-static bool sendable(const struct conn *c, const struct op *op,
-                     const struct endpoint *ep, uint32_t *which,
-                     struct plan_xfer *x)
+static bool sendable(const struct engine *e, const struct conn *c,
+                     const struct op *op, const struct endpoint *ep,
+                     uint32_t *which, struct plan_xfer *x)
 {
     if (op->phase != PHASE_RUNNING || ep->send_next == ep->sends) return false;
     uint32_t k = ep->send_next;
@@ -56,7 +59,7 @@ static bool sendable(const struct conn *c, const struct op *op,
         k++;
     if (k == end) return false;
     *which = k;
-    return ep->ready || has_credit(ep, k) || may_put(op, c, x) ||
+    return ep->ready || has_credit(ep, k) || may_put(e, op, c, x) ||
            op_eager_fits(ep, x->size);
 }
 
@@ -79,13 +82,14 @@ static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
     return base + x->offset;
 }
 
-static struct op *first_sendable(const struct op_queue *q, const struct conn *c,
+static struct op *first_sendable(const struct engine *e,
+                                 const struct op_queue *q, const struct conn *c,
                                  struct endpoint **ep, uint32_t *k,
                                  struct plan_xfer *x)
 {
     for (struct op *op = q->first; op; op = op->unsent_next) {
         *ep = op_endpoint(op, c->link);
-        if (*ep && sendable(c, op, *ep, k, x)) return op;
+        if (*ep && sendable(e, c, op, *ep, k, x)) return op;
     }
     return NULL;
 }
@@ -100,8 +104,8 @@ bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
     struct endpoint *ep;
     struct plan_xfer x;
     uint32_t k;
-    struct op *op = first_sendable(first, c, &ep, &k, &x);
-    if (!op) op = first_sendable(second, c, &ep, &k, &x);
+    struct op *op = first_sendable(e, first, c, &ep, &k, &x);
+    if (!op) op = first_sendable(e, second, c, &ep, &k, &x);
     if (!op) return false;
     *f =
         (struct frame){.type = FRAME_DATA,
@@ -114,8 +118,12 @@ bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
                        .size = x.size,
                        .digest = ep->tx_digest};
     begin(ep, k);
-    bool put = may_put(op, c, &x);
-    if (put) op->plan.algorithm->put(e, op, ep, k, &x, f);
+    bool put = may_put(e, op, c, &x);
+    if (put) {
+        f->flags |= FLAG_SINGLE_COPY;
+        f->size = 0;
+        op->plan.algorithm->put(e, op, ep, k, &x);
+    }
     *from = x.size > 0 && !put ? source_of(op, &x) : NULL;
     *which = op;
     *at = ep;

@@ -3,11 +3,6 @@
 #include "algorithm.h"
 #include "op.h"
 
-struct pull_state {
-    uint32_t slot; /* of the own region, plus 1; 0: none */
-    size_t least;  /* bytes of a transfer that is pulled */
-};
-
 /* In a slot: where the block for each rank begins. */
 struct places {
     _Atomic uint64_t of[PLAN_SINGLE_COPY_WORLD_MAX];
@@ -36,37 +31,18 @@ static bool can_lend(const struct engine *e, const struct op *op)
 
 bool pull_begin(struct engine *e, struct op *op)
 {
-    struct pull_state *s = op_take_state(e, op, sizeof *s, 0);
-    if (!s) return false;
-    s->least = e->pull_least;
     if (e->roomy && e->single_copy_on && can_lend(e, op))
-        s->slot = single_copy_take_slot(e, op);
+        single_copy_take_slot(e, op);
     return true;
 }
 
-void pull_end(struct engine *e, struct op *op)
-{
-    const struct pull_state *s = op->state;
-    single_copy_give_slot(e, op, s->slot);
-}
-
-bool pull_may_put(const struct op *op, const struct conn *c,
-                  const struct plan_xfer *x)
-{
-    const struct pull_state *s = op->state;
-    return s->slot > 0 && c->region.pulls && x->size >= s->least;
-}
-
 void pull_put(struct engine *e, struct op *op, const struct endpoint *ep,
-              uint32_t k, const struct plan_xfer *x, struct frame *f)
+              uint32_t k, const struct plan_xfer *x)
 {
-    const struct pull_state *s = op->state;
     struct places *p =
         (struct places *)(void *)(e->links.region +
-                                  single_copy_slot_offset(s->slot - 1));
+                                  single_copy_slot_offset(op->slot - 1));
     (void)k, (void)x;
-    f->flags |= FLAG_SINGLE_COPY;
-    f->size = 0;
     /* The frame publishes it. */
     atomic_store_explicit(&p->of[ep->rank],
                           (uint64_t)(uintptr_t)block_for(op, ep->rank),
@@ -76,15 +52,13 @@ void pull_put(struct engine *e, struct op *op, const struct endpoint *ep,
 /* False: the sender has left the operation, and this end will soon learn why;
  * or its memory cannot be read. */
 bool pull_take(struct engine *e, struct op *op, struct endpoint *ep, uint32_t k,
-               const struct plan_xfer *x)
+               const struct plan_xfer *x, uint32_t slot)
 {
     const struct plan_request *p = &op->plan.r;
     struct conn *c = region_conn(ep->link);
     (void)k;
     if (!c || p->world > PLAN_SINGLE_COPY_WORLD_MAX) return false;
     const uint8_t *region = c->region.memory;
-    uint32_t slot = single_copy_find_slot(op, region);
-    if (slot == SINGLE_COPY_SLOTS) return false;
     const struct places *there =
         (const struct places *)(const void *)(region +
                                               single_copy_slot_offset(slot));

@@ -16,12 +16,9 @@ enum {
 
 /* Hooks of an algorithm whose members send each other blocks, and confirm. */
 bool pull_begin(struct engine *e, struct op *op);
-void pull_end(struct engine *e, struct op *op);
-bool pull_may_put(const struct op *op, const struct conn *c,
-                  const struct plan_xfer *x);
 void pull_put(struct engine *e, struct op *op, const struct endpoint *ep,
-              uint32_t k, const struct plan_xfer *x, struct frame *f);
+              uint32_t k, const struct plan_xfer *x);
 bool pull_take(struct engine *e, struct op *op, struct endpoint *ep, uint32_t k,
-               const struct plan_xfer *x);
+               const struct plan_xfer *x, uint32_t slot);
 
 #endif

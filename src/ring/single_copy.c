@@ -3,6 +3,9 @@
 
 #include "../base/buggify.h"
 #include "../base/host_id.h"
+#include "../reduce/stream.h"
+
+#include <string.h>
 
 static_assert(SINGLE_COPY_SLOTS * sizeof(struct single_copy_head) <=
                   SINGLE_COPY_HEAD / 2,
@@ -68,21 +71,23 @@ static const struct single_copy_head *head_of(const uint8_t *region,
     return (const struct single_copy_head *)(const void *)region + slot;
 }
 
-uint32_t single_copy_take_slot(struct engine *e, struct op *op)
+void single_copy_take_slot(struct engine *e, struct op *op)
 {
-    if (!e->links.region || PCCL_BUGGIFY(slot_taken)) return 0;
+    if (!e->links.region || PCCL_BUGGIFY(slot_taken)) return;
     /* Prefers the first free slot, which is in the caches. */
     for (uint32_t slot = 0; slot < SINGLE_COPY_SLOTS; slot++) {
         if (e->single_copy.users[slot]) continue;
         e->single_copy.users[slot] = op;
         sign(e, slot, name_of(op));
-        return slot + 1;
+        op->slot = slot + 1;
+        return;
     }
-    return 0;
 }
 
-void single_copy_give_slot(struct engine *e, const struct op *op, uint32_t slot)
+void single_copy_give_slot(struct engine *e, struct op *op)
 {
+    uint32_t slot = op->slot;
+    op->slot = 0;
     if (slot > 0 && e->single_copy.users[slot - 1] == op) release(e, slot - 1);
 }
 
@@ -100,4 +105,17 @@ bool single_copy_is_valid(const struct op *op, const uint8_t *region,
                           uint32_t slot)
 {
     return single_copy_is_still_named(head_of(region, slot), name_of(op));
+}
+
+bool single_copy_take(struct op *op, const struct endpoint *ep,
+                      const struct plan_xfer *x, uint32_t slot, size_t at)
+{
+    const uint8_t *region = region_of(ep->link);
+    uint8_t *to = (uint8_t *)op->r.recvbuf + x->offset;
+    input_overwrite(op, to, x->size);
+    if (op->plan.bypasses)
+        stream_copy(to, region + at, x->size);
+    else if (x->size > 0)
+        memcpy(to, region + at, x->size);
+    return single_copy_is_valid(op, region, slot);
 }

@@ -23,9 +23,11 @@ static_assert(REGION_BOARD_AT == SINGLE_COPY_HEAD + SINGLE_COPY_SLOTS *
                                                         SINGLE_COPY_BUFFER,
               "the slots fill the region up to the board");
 
+struct endpoint;
 struct engine;
 struct op;
 struct plan_request;
+struct plan_xfer;
 
 /* In a region: the operation that owns a slot. */
 struct single_copy_head {
@@ -82,17 +84,21 @@ void single_copy_install(struct engine *e);
 /* What the algorithms that use regions need; NULL: it is there. */
 const char *single_copy_unfit(const struct plan_request *r);
 
-/* Rule L8. Takes a slot of the own region: its number plus 1; 0: there is none.
- * Gives it back, if it is still this operation's: nobody finds it any more. */
-uint32_t single_copy_take_slot(struct engine *e, struct op *op);
-void single_copy_give_slot(struct engine *e, const struct op *op,
-                           uint32_t slot);
+/* Rule L8. Takes a slot of the own region, op->slot, if there is one. Gives it
+ * back, if it is still this operation's: nobody finds it any more. */
+void single_copy_take_slot(struct engine *e, struct op *op);
+void single_copy_give_slot(struct engine *e, struct op *op);
 /* The slot of an operation in another member's region. SINGLE_COPY_SLOTS: it
  * has none there any more. */
 uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region);
 /* After reading: the slot belonged to the operation all the time. */
 bool single_copy_is_valid(const struct op *op, const uint8_t *region,
                           uint32_t slot);
+/* Copies a transfer from there, `at` bytes into the region of its sender, to
+ * its place in the result. False: the sender has left the operation, and this
+ * end will soon learn why; the transfer never counts (rule L8). */
+bool single_copy_take(struct op *op, const struct endpoint *ep,
+                      const struct plan_xfer *x, uint32_t slot, size_t at);
 
 /* Of the buffers of a slot, in a region. */
 static inline size_t single_copy_slot_offset(uint32_t slot)

@@ -286,8 +286,7 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
             s->has_result = plan_is_root(p);
         }
     }
-    for (uint32_t i = 0; i < op->ep_count; i++)
-        link_dirty(&e->links, op->eps[i].link);
+    op_wake(e, op);
     if (!plan_is_root(p)) op_announce(e, op, &op->eps[p->tree.children]);
 }
 

@@ -10,8 +10,6 @@
 #include "geometry.h"
 #include "op.h"
 
-#include "../reduce/stream.h"
-
 #include <string.h>
 
 enum {
@@ -24,7 +22,6 @@ enum {
 };
 
 struct spread_state {
-    uint32_t slot; /* of the own region, plus 1; 0: none */
     uint32_t senders;
     uint32_t put[PLACES]; /* the segment that is there, plus 1 */
     uint16_t came[];      /* by segment: members whose transfer is here */
@@ -114,14 +111,8 @@ static bool begin(struct engine *e, struct op *op)
     if (!s) return false;
     for (uint32_t i = 0; i < op->ep_count; i++)
         s->senders += op->eps[i].recvs > 0;
-    if (has_data(p, p->r.rank)) s->slot = single_copy_take_slot(e, op);
+    if (has_data(p, p->r.rank)) single_copy_take_slot(e, op);
     return true;
-}
-
-static void end(struct engine *e, struct op *op)
-{
-    const struct spread_state *s = op->state;
-    single_copy_give_slot(e, op, s->slot);
 }
 
 static bool has(const struct op *op, uint32_t after)
@@ -133,9 +124,7 @@ static bool has(const struct op *op, uint32_t after)
 static void count(struct engine *e, struct op *op, uint32_t k)
 {
     struct spread_state *s = op->state;
-    if (++s->came[k] < s->senders) return;
-    for (uint32_t i = 0; i < op->ep_count; i++)
-        link_dirty(&e->links, op->eps[i].link);
+    if (++s->came[k] == s->senders) op_wake(e, op);
 }
 
 static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
@@ -153,49 +142,27 @@ static bool streams(const struct plan *p, uint32_t k)
 
 /* --------------------------------------------------------- through regions */
 
-/* The other end has mapped this member's region. */
-static bool may_put(const struct op *op, const struct conn *c,
-                    const struct plan_xfer *x)
-{
-    const struct spread_state *s = op->state;
-    return s->slot > 0 && c->region.taken && x->size > 0;
-}
-
 static size_t place_of(uint32_t slot, uint32_t g)
 {
     return single_copy_slot_offset(slot) + g % PLACES * (size_t)PLACE_SIZE;
 }
 
 static void put(struct engine *e, struct op *op, const struct endpoint *ep,
-                uint32_t k, const struct plan_xfer *x, struct frame *f)
+                uint32_t k, const struct plan_xfer *x)
 {
     struct spread_state *s = op->state;
     uint32_t *there = &s->put[k % PLACES];
     (void)ep;
-    f->flags |= FLAG_SINGLE_COPY;
-    f->size = 0;
     if (*there == k + 1) return; /* for another member */
     *there = k + 1;
-    memcpy(e->links.region + place_of(s->slot - 1, k),
+    memcpy(e->links.region + place_of(op->slot - 1, k),
            (const uint8_t *)op->r.recvbuf + x->offset, x->size);
 }
 
-/* False: the sender has left the operation, and this end will soon learn why.
- * The transfer never counts (rule L8). */
 static bool take_put(struct engine *e, struct op *op, struct endpoint *ep,
-                     uint32_t k, const struct plan_xfer *x)
+                     uint32_t k, const struct plan_xfer *x, uint32_t slot)
 {
-    const uint8_t *region = region_of(ep->link);
-    uint32_t slot =
-        region ? single_copy_find_slot(op, region) : SINGLE_COPY_SLOTS;
-    if (slot == SINGLE_COPY_SLOTS) return false;
-    uint8_t *to = (uint8_t *)op->r.recvbuf + x->offset;
-    const uint8_t *from = region + place_of(slot, k);
-    if (op->plan.bypasses)
-        stream_copy(to, from, x->size);
-    else if (x->size > 0)
-        memcpy(to, from, x->size);
-    if (!single_copy_is_valid(op, region, slot)) return false;
+    if (!single_copy_take(op, ep, x, slot, place_of(slot, k))) return false;
     count(e, op, k);
     return true;
 }
@@ -214,11 +181,9 @@ const struct algorithm spread_single_copy = {
     .send = send,
     .recv = recv,
     .begin = begin,
-    .end = end,
     .has = has,
     .arrived = arrived,
     .streams = streams,
-    .may_put = may_put,
     .put = put,
     .take_put = take_put,
 };

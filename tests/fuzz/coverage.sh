@@ -24,7 +24,7 @@ base/arguments.c base/cursor.h base/wire.c base/wire_member.c base/wire_resume.c
 link/board.h link/channel.h link/conn.c link/conn_receive.c link/conn_send.c link/frame.c
 link/link.c link/links.c link/probe.c link/region.c link/unexpected.c
 ring/allreduce_single_copy.c ring/fast_pairs.c ring/fast_path.c ring/fast_star.c
-ring/fast_sums.c ring/fast_tree.c ring/reduce_star.c ring/op_done.c ring/op_frame.c ring/op_receive.c ring/op_send.c ring/result_cache.c ring/flush.c
+ring/fast_sums.c ring/fast_tree.c ring/star.c ring/op_done.c ring/op_frame.c ring/op_receive.c ring/op_send.c ring/pieces.c ring/result_cache.c ring/flush.c
 message/message.c message/message_receive.c message/message_rndv.c
 message/message_send.c
 elastic/session.c elastic/session_keep.c elastic/session_launch.c

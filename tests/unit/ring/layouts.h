@@ -6,7 +6,7 @@
 
 #include "engines.h"
 
-#include "../../../src/ring/allreduce_single_copy.h"
+#include "../../../src/ring/pieces.h"
 
 /* Of hosts, as wire_member has them. */
 enum layout { SHARED_MEMORY, REGIONS, SOCKETS, SEVERAL, LAYOUTS };

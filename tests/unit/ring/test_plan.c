@@ -7,9 +7,9 @@
 #include "../unit.h"
 
 #include "../../../src/ring/algorithm_table.h"
-#include "../../../src/ring/allreduce_single_copy.h"
 #include "../../../src/ring/geometry.h"
 #include "../../../src/ring/neighbors.h"
+#include "../../../src/ring/pieces.h"
 
 enum { STREAMED = 2 }; /* in `wrote` */
 enum { WORLD_MAX = 9, BYTES_MAX = 1 << 20, XFERS_MAX = 4096 };
@@ -21,9 +21,9 @@ struct node {
     uint32_t sent[WORLD_MAX], received[WORLD_MAX];
     struct hierarchy hierarchy;
     /* Counts. ring: transfers from `prev`; direct: pieces that are summed up,
-     * and pieces received as sums; single copy: segments of the own chunk that
-     * are summed up, and segments of which all other sums have arrived; of a
-     * broadcast or all-gather: segments that have come from all. */
+     * and pieces received as sums; single copy: pieces of the own chunk that
+     * are summed up, and those of whose segment all other sums have arrived; of
+     * a broadcast or all-gather: segments that have come from all. */
     bool got[XFERS_MAX];
     uint32_t summed[XFERS_MAX], sums[XFERS_MAX];
     size_t send_bytes[WORLD_MAX], send_displs[WORLD_MAX];
@@ -102,30 +102,29 @@ static bool has_pieces(const struct plan *p)
            reduces_in_regions(p);
 }
 
-static uint32_t piece_of(const struct plan *p, uint32_t from, uint32_t k)
+/* Returns whether the transfer is a part to add. */
+static bool part_of(const struct plan *p, uint32_t from, uint32_t k,
+                    struct pieces_part *part)
 {
-    uint32_t g;
-    if (!reduces_in_regions(p)) return direct_piece(p, from, k);
-    bool sum = single_copy_is_sum(p, k, &g);
-    return (sum ? from : p->r.rank) * p->segments + g;
+    return p->algorithm->part(p, from, k, part);
 }
 
-static void deliver_lent(struct node *to, uint32_t k, uint32_t piece, bool adds)
+static void deliver_lent(struct node *to, uint32_t piece, bool adds)
 {
-    uint32_t g, others = to->plan.r.world - 1;
-    assert_int_equal(single_copy_is_sum(&to->plan, k, &g), !adds);
-    assert_int_equal(piece % to->plan.segments, g);
-    if (adds && ++to->summed[piece] == others) to->got[g] = true;
-    if (!adds && ++to->sums[g] == others) to->got[to->plan.segments + g] = true;
+    const struct plan *p = &to->plan;
+    uint32_t g = piece % p->segments, others = p->r.world - 1;
+    uint32_t own = p->r.rank * p->segments + g;
+    assert_true(piece == own || !adds);
+    if (adds && ++to->summed[piece] == others) to->got[own] = true;
+    if (!adds && ++to->sums[g] == others) to->got[pieces_count(p) + own] = true;
 }
 
 /* Rule D16b: nobody sends an input before this member has added those of the
  * last segment but one. */
-static void check_buffer(const struct node *to, uint32_t k)
+static void check_buffer(const struct node *to, uint32_t piece, bool adds)
 {
-    uint32_t g;
-    bool sum = single_copy_is_sum(&to->plan, k, &g);
-    assert_true(sum || g < 2 || to->got[g - SINGLE_COPY_BUFFERS]);
+    uint32_t g = piece % to->plan.segments;
+    assert_true(!adds || g < 2 || to->got[piece - SINGLE_COPY_BUFFERS]);
 }
 
 /* Of all members that send to this one. */
@@ -160,23 +159,24 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
     bool adds = pairwise && y.action != ACTION_STORE;
     if (is(&to->plan, &allreduce_ring) && size > 0)
         to->wrote[y.offset] = ring_streams(&to->plan, k) ? STREAMED : 1;
-    uint32_t piece = pairwise ? piece_of(&to->plan, from, k) : 0;
+    struct pieces_part part = {.piece = 0};
+    if (pairwise) assert_true(part_of(&to->plan, from, k, &part) == adds);
+    uint32_t piece = part.piece;
     const uint8_t *with = adds && to->summed[piece] > 0 ? to->recv : to->send;
     for (uint32_t i = 0; i < size; i++) {
         uint8_t own = y.action == ACTION_STORE ? 0 : with[y.offset + i];
         base[y.offset + i] = (uint8_t)(bytes[i] + own);
     }
     if (reduces_in_regions(&to->plan)) {
-        check_buffer(to, k);
-        deliver_lent(to, k, piece, adds);
+        check_buffer(to, piece, adds);
+        deliver_lent(to, piece, adds);
         return;
     }
     if (is(&to->plan, &spread_single_copy)) {
         deliver_spread(to, k);
         return;
     }
-    if (adds && ++to->summed[piece] == direct_turns(&to->plan, piece))
-        to->got[piece] = true;
+    if (adds && ++to->summed[piece] == part.turns) to->got[piece] = true;
     if (pairwise && !adds)
         to->got[to->plan.r.world * to->plan.segments + piece] = true;
     if (pairwise) return;
@@ -442,7 +442,7 @@ static void test_pairwise(void **state)
         uint64_t end = 0;
         for (uint32_t i = 0; i < 9 * p.segments; i++) {
             struct plan_xfer x;
-            pieces_place(&p, i, &x);
+            pieces_cut(&p, i, &x);
             assert_true(x.offset == end && x.size <= plan_chunk_size(&p, 0));
             end += x.size;
         }
@@ -451,15 +451,18 @@ static void test_pairwise(void **state)
             if (from == 4) continue;
             uint32_t turn = (from + 5) % 9;
             struct plan_xfer x, y;
-            assert_int_equal(direct_turn(&p, 4 * p.segments, from), turn);
-            assert_int_equal(direct_turns(&p, 4 * p.segments), 8);
             for (uint32_t k = 0; k < 2 * p.segments; k++) {
                 plan_recv(&p, from, k, &x);
-                pieces_place(&p, direct_piece(&p, from, k), &y);
+                struct pieces_part part;
+                bool is_part = k < p.segments;
+                assert_true(part_of(&p, from, k, &part) == is_part);
+                pieces_cut(&p, part.piece, &y);
                 assert_true(x.offset == y.offset && x.size == y.size);
-                bool part = k < p.segments;
-                assert_true(direct_is_part(&p, from, k) == part);
-                assert_int_equal(x.action, part ? ACTION_REDUCE : ACTION_STORE);
+                assert_int_equal(x.action,
+                                 is_part ? ACTION_REDUCE : ACTION_STORE);
+                if (!is_part) continue;
+                assert_int_equal(part.turn, turn);
+                assert_int_equal(part.turns, 8);
             }
         }
         r.forced = NULL;

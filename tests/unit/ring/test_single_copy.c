@@ -5,7 +5,7 @@
 #include "engines.h"
 
 #include "../../../src/ring/algorithm.h"
-#include "../../../src/ring/allreduce_single_copy.h"
+#include "../../../src/ring/pieces.h"
 
 #include "../../../include/pccl.h"
 
@@ -58,9 +58,10 @@ static uint32_t value(uint32_t which, uint32_t i, uint32_t k)
     return (which + 3) * (i + 1) + k;
 }
 
-static const struct allreduce_single_copy_state *state_of(const struct op *op)
+static uint32_t added_first(const struct op *op) /* of the own chunk */
 {
-    return op->state;
+    const struct pieces *s = op->state;
+    return s->added[op->plan.r.rank * op->plan.segments];
 }
 
 static void launch(uint32_t which, uint32_t i, bool in_place)
@@ -212,8 +213,8 @@ static void test_more_than_rooms(void **state)
         launch(OPS - 1 - which, 1, false);
         launch((which + 2) % OPS, 2, false);
     }
-    assert_int_equal(state_of(ops[OPS - 1][0])->slot, 0);
-    assert_int_equal(state_of(ops[0][1])->slot, 0);
+    assert_int_equal(ops[OPS - 1][0]->slot, 0);
+    assert_int_equal(ops[0][1]->slot, 0);
     settle();
     for (uint32_t which = 0; which < OPS; which++) check_sums(which);
     all_rooms_are_free();
@@ -244,7 +245,7 @@ static void test_what_was_overwritten_never_counts(void **state)
     settle();
     for (uint32_t i = 0; i < WORLD; i++)
         assert_int_equal(ops[0][i]->phase, PHASE_RUNNING);
-    assert_int_equal(state_of(ops[0][0])->turns[0], 1); /* that of 1 */
+    assert_int_equal(added_first(ops[0][0]), 1); /* that of 1 */
     engine_finish(engines[0], ops[0][0], pcclRankConnectionLost);
     for (uint32_t k = 0; k < COUNT; k++)
         assert_int_equal(in[0][0][k], value(0, 0, k));
@@ -277,11 +278,11 @@ static void test_overwritten_while_it_waits(void **state)
     deaf[0][1] = true;
     launch_all(0, true);
     settle();
-    assert_int_equal(state_of(ops[0][0])->turns[0], 0);
+    assert_int_equal(added_first(ops[0][0]), 0);
     give_room_to_another(2, ops[0][0]);
     deaf[0][1] = false;
     settle();
-    assert_int_equal(state_of(ops[0][0])->turns[0], 1);
+    assert_int_equal(added_first(ops[0][0]), 1);
     assert_int_equal(ops[0][0]->phase, PHASE_RUNNING);
     engine_finish(engines[0], ops[0][0], pcclRankConnectionLost);
     for (uint32_t k = 0; k < COUNT; k++)
@@ -323,9 +324,9 @@ static void test_room_until_all_are_done(void **state)
     launch_all(0, false);
     deaf[2][0] = true; /* receives no sum of 0's chunk: cannot be done */
     settle();
-    assert_int_equal(state_of(ops[0][0])->slot, 1);
+    assert_int_equal(ops[0][0]->slot, 1);
     launch(1, 0, false);
-    assert_int_equal(state_of(ops[1][0])->slot, 2);
+    assert_int_equal(ops[1][0]->slot, 2);
     deaf[2][0] = false;
     launch(1, 1, false);
     launch(1, 2, false);
@@ -534,14 +535,15 @@ static void test_order(void **state)
     assert_int_equal(plan_sends(&p, 3), ARRAY_COUNT(order));
     for (uint32_t k = 0; k < ARRAY_COUNT(order); k++) {
         struct plan_xfer x;
-        uint32_t g;
-        bool sum = single_copy_is_sum(&p, k, &g);
+        struct pieces_part part;
+        bool sum = !p.algorithm->part(&p, 3, k, &part);
+        uint32_t g = part.piece % p.segments, own = p.segments;
         assert_int_equal(sum ? ~(int)g : (int)g, order[k]);
         plan_recv(&p, 3, k, &x);
         assert_int_equal(x.action, sum ? ACTION_STORE : ACTION_REDUCE);
         plan_send(&p, 3, k, &x);
-        uint32_t after = g < 2 ? PLAN_NOTHING : p.segments + g - 2;
-        assert_int_equal(x.after, sum ? g : after);
+        uint32_t after = g < 2 ? PLAN_NOTHING : pieces_count(&p) + own + g - 2;
+        assert_int_equal(x.after, sum ? own + g : after);
         assert_int_equal(x.space, sum ? SPACE_RECV : SPACE_SEND);
     }
     r.world = 16; /* of more members smaller ones, to some extent */

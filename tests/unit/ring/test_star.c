@@ -142,7 +142,7 @@ static void launch_sums(uint32_t count, bool in_place)
         r.plan.element = 4;
         ops[i] = engine_launch(engines[i], &r, false);
         assert_non_null(ops[i]);
-        assert_true(ops[i]->plan.algorithm == &reduce_star || !stars);
+        assert_true(ops[i]->plan.algorithm == &star_sum || !stars);
     }
 }
 

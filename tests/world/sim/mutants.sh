@@ -743,7 +743,7 @@ parts from the first member of the row on (D22)|ring/allreduce_grid.c|s/part_slo
 a segment sent before it is here (D24)|ring/broadcast_grid.c|s/if (p->r.rank != p->r.root) x->after = k;//
 launches are not told at once (D24)|ring/broadcast_grid.c|s/    .tells_launch = true,//
 the root owns a band (D24)|ring/broadcast_grid.c|s/ - (root.column < node->column);/;/; s/columns(p) \&\& node->column != root.column;/columns(p);/; s/ - (root.column < plan_grid_columns(p));/;/
-segments are not passed on (D24)|ring/broadcast_grid.c|s/link_dirty(\&e->links, op->eps.i..link);/(void)e;/
+segments are not passed on (D24)|ring/broadcast_grid.c|s/op_wake(e, op);/(void)e;/
 the next column's band (D24)|ring/broadcast_grid.c|s/from->column == to->column);/from->column == to->column + 1);/
 no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
 a term that is taken is claimed (H13)|master/succession/replicas_collect.c|s/ || msg->resume.term == k->claim//
@@ -762,31 +762,29 @@ broadcasts need no READY (D2)|ring/op.c|s/if (ep->announced || /if (ep->recvs ==
 complete though one disagrees (D2)|ring/op_done.c|s/ || !ep->ready)/)/;s/ ep->received < ep->recvs || !ep->ready)/ ep->received < ep->recvs)/
 other plans not compared (D2)|ring/op.c|s/^    check_others(e, op);//
 sizes of a pair not compared (D2)|ring/op.c|s/if (p->coll != COLL_ALLTOALLV) return;/return;/
-out of turn (D3)|ring/allreduce_direct.c|s/s->turns\[piece\] + 1u == turn ? NULL/true ? NULL/
-sum of some (D12)|ring/allreduce_direct.c|s/if (turn > direct_turns(p, piece)) mark/mark/
+out of turn (D3)|ring/pieces.c|s/s->added\[part.piece\] + 1u == part.turn ? NULL/true ? NULL/
+sum of some (D12)|ring/pieces.c|s/if (\*where == CAME_NOT) return;/if (*where == CAME_NOT) break;/
 wish for DONE not passed on (D15)|ring/op_send.c|s/op->confirm .. op->tells_all ?/op->confirm ?/
 DONE only to direct askers (D15)|ring/op_done.c|s/return op->tells_all .. /return /
 sum sent before received (D15)|ring/allreduce_direct.c|s/if (!part \&\& chunk != p->r.rank) x->after += .*//
-site's sum sent without the others (D15)|ring/allreduce_direct.c|s/if (part \&\& direct_turns(p, piece) == 0) return;/if (part) return;/
+site's sum sent without the others (D15)|ring/allreduce_direct.c|s/if (part \&\& turns_of(p, chunk) == 0) return;/if (part) return;/
 members see other sites (D15)|ring/engine.c|s/e->has_hierarchy = view->sites \&\& /e->has_hierarchy = view->sites \&\& view->rank % 2 == 0 \&\& /
-average by a site (D15)|ring/allreduce_direct.c|s/piece . p->segments == p->r.rank \&\& turn/turn/
-single copy out of turn (D3)|ring/allreduce_single_copy.c|s/if (\*where == CAME_NOT) return false;/if (*where == CAME_NOT) { s->turns[g]++; continue; }/
-slot before its turn (D3)|ring/allreduce_single_copy.c|s/s->turns\[g\] + 1u == turn ? NULL/true ? NULL/
-next input before all sums (D16)|ring/allreduce_single_copy.c|s/x->after = p->segments + g - 2;/x->after = PLAN_NOTHING;/
-sums of some are all (D16)|ring/allreduce_single_copy.c|s/if (++sums\[g\] + 1u == op->plan.r.world)/++sums[g];/
-no restore of a single copy|ring/allreduce_single_copy.c|s/^    input_overwrite(op, to, x->size);//
-read by an excluded member (L8)|ring/allreduce_single_copy.c|s/return single_copy_is_valid(op, region, slot);/return true;/
+average by a site (D15)|ring/allreduce_direct.c|s/part->all = chunk == p->r.rank;/part->all = true;/
+single copy out of turn (D3)|ring/pieces.c|s/if (\*where == CAME_NOT) return;/if (*where == CAME_NOT) { ++*added; continue; }/
+next input before all sums (D16)|ring/allreduce_single_copy.c|s/x->after = pieces_count(p) + .*;/x->after = PLAN_NOTHING;/
+sums of some are all (D16)|ring/allreduce_single_copy.c|s/if (++s->sums\[g\] + 1u == p->r.world)/++s->sums[g];/
+no restore of a single copy|ring/single_copy.c|s/^    input_overwrite(op, to, x->size);//
+read by an excluded member (L8)|ring/pieces.c|s/return single_copy_is_valid(op, region, slot);/return true;/
 a slot of two operations (L8)|ring/single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
 a slot is not signed (L8)|ring/single_copy.c|s/^        sign(e, slot, name_of(op));//
-region used before opened (L7)|ring/allreduce_single_copy.c|s/s->slot > 0 \&\& c->region.taken/s->slot > 0/
+region used before opened (L7)|ring/op_send.c|s/return c->region.taken \&\& x->size > 0;/return x->size > 0;/
 a place before all have taken it (D19)|ring/spread_single_copy.c|s/x->after = k - LAG;/x->after = PLAN_NOTHING;/
 the word before the segment (D19)|ring/spread_single_copy.c|s/        x->after = k;/        x->after = PLAN_NOTHING;/
 a segment of some is one of all (D19)|ring/spread_single_copy.c|s/return s->came\[after\] == s->senders;/return s->came[after] > 0;/
 the wait is as long as the slot (D19)|ring/spread_single_copy.c|s/LAG = PLACES . 2,/LAG = PLACES,/
 a place has its first segment for ever (D19)|ring/spread_single_copy.c|s/if (\*there == k + 1) return;/if (*there > 0) return;/
-spread read by an excluded member (L8)|ring/spread_single_copy.c|s/if (!single_copy_is_valid(op, region, slot)) return false;//
-spread before the region is opened (L7)|ring/spread_single_copy.c|s/s->slot > 0 \&\& c->region.taken/s->slot > 0/
-a word before the inputs are added (D21)|ring/allreduce_single_copy.c|s/^        x->after = g;/        x->after = PLAN_NOTHING;/
+spread read by an excluded member (L8)|ring/single_copy.c|s/return single_copy_is_valid(op, region, slot);/return true;/
+a word before the inputs are added (D21)|ring/allreduce_single_copy.c|s/x->after = piece_of(p, p->r.rank, g);/x->after = PLAN_NOTHING;/
 a block is made in the caller's memory (D21d)|ring/op_input.c|s/op->plan.r.coll == COLL_REDUCE_SCATTER/op->plan.r.coll == COLL_COUNT/
 a block is deferred (D21c)|ring/allreduce_direct.c|s/    .colls = BIT(COLL_REDUCE_SCATTER),/&\n    .defers = true,/
 a block of single copy is deferred (D21c)|ring/allreduce_single_copy.c|s/    .colls = BIT(COLL_REDUCE_SCATTER),/&\n    .defers = true,/
@@ -871,22 +869,20 @@ a sum of posts that do not hold is shown (D9f)|ring/fast_sums.c|s/if (!fast_post
 posts of a sum are not looked at again (D9f)|ring/fast_sums.c|s/    return fast_posts_hold(q);/    return true;/
 the own part comes from the wrong place (D9f)|ring/fast_sums.c|s/q->own_body, part_at(e, q, e->links.view->rank),/q->own_body, 0,/
 parts of a sum in another order (D9f)|ring/fast_sums.c|/^void fast_sum(/,/^}/{s/e->links.view->rank == 0 ? own + at : q->eps.ep++..body + at/own + at/;s/(i == e->links.view->rank ? own : q->eps.ep++..body)/q->eps[ep++].body/}
-words of a gather sent before all blocks (D23)|ring/star.c|s/return s->missing == 0;/return s->missing <= 1;/
+words of a gather sent before all blocks (D23)|ring/star.c|s/return s->missing == 0;/return s->missing <= !is_sum(\&op->plan);/
 a scatter is not confirmed (D23)|ring/star.c|s/^    .unfit = unfit_scatter,/&\n    .defers = true,/
 root of a gather tells nobody of its launch (D23c)|ring/op.c|s/if (plan_is_root(.op->plan) .. ep->rank == plan_at(.op->plan, 0))/if (false)/
 root of a gather takes a donation for its blocks (D23d)|ring/op_done.c|s/    if (alone && !a->has(op, op->plan.segments)) return;.*//
 root of a gather takes no commitment (D23d)|ring/op_done.c|s/if (alone && !a->has(op, op->plan.segments)) return;/if (alone) return;/
 root of a gather that waits for itself sends words (D2f)|ring/star.c|s/s->missing = op->ep_count + odd;/s->missing = op->ep_count;/
 launches of a large broadcast are not told at once (D19e)|ring/spread_single_copy.c|s/^    .tells_launch = true,//
-word of a sum before all parts (D25c)|ring/reduce_star.c|s/return s->done == after;/return s->done + 1 >= after;/
-segment of a sum waits for no word (D25c)|ring/reduce_star.c|s/if (k >= AHEAD) x->after = k - AHEAD;//
-parts of a sum out of turn (D25)|ring/reduce_star.c|s/if (\*where == CAME_NOT) return;/if (*where == CAME_NOT) { s->turns[g]++; continue; }/
-part of a sum before its turn (D25)|ring/reduce_star.c|s/s->turns\[k\] + 1u == turn ? NULL/true ? NULL/
+word of a sum before all parts (D25c)|ring/star.c|s/return s->missing == 0;/return s->missing <= is_sum(\&op->plan);/
+segment of a sum waits for no word (D25c)|ring/star.c|s/if (k >= AHEAD) x->after = k - AHEAD;//
 the last block is not put back (C2)|ring/op_input.c|s/in->saved && at < in->size;/in->saved \&\& at + in->each < in->size;/
 donation over an input that is not saved (C2)|ring/op_done.c|s/^    input_overwrite(op, op->r.recvbuf, size);//
 not restored before it goes on (C2)|ring/op.c|s/^    input_restore(op);//
 result of a failed operation (C2)|ring/op_done.c|s/^    if (result == pcclSuccess)$/    if (result >= 0)/
-a sum for a root has copies (D25c)|ring/reduce_star.c|s/^    .at_root = true,//
+a sum for a root has copies (D25c)|ring/star.c|/star_sum = {/,/^}/s/^    .at_root = true,//
 no place for a sum that all have (D25)|ring/op_input.c|s/ .. lacks_place(op);/;/
 fast sum of all but one (D9e)|ring/fast_star.c|/static void take_sum/,/^}/s/i < q->star.count/i + 1 < q->star.count/
 fast star: words before all blocks (D9e)|ring/fast_star.c|s/if (q->left > 0 .. !turn(e, q))/if (q->left > 1 || !turn(e, q))/
