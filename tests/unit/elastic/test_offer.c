@@ -6,7 +6,7 @@
 #include "../../../src/elastic/offer.h"
 #include "../../../src/elastic/prefetch.h"
 #include "../../../src/hash/hash.h"
-#include "../../../src/link/link.h"
+#include "../../world/host/line.h"
 
 enum { SELF = 7, BLOCKS = 5, TAIL = 100, GUESTS = OFFER_GUESTS_MAX + 1 };
 #define DEADLINE PCCL_S
@@ -205,16 +205,10 @@ static bool to_member(uint32_t i)
 {
     struct guest *g = &guests[i];
     const uint8_t *from;
-    uint8_t *to;
     size_t size = prefetch_tx_window(&g->core, &from);
-    if (size == 0) return false;
-    size_t room = conn_rx_window(links, i, &to);
-    if (room == 0) return false;
-    if (size > room) size = room;
-    memcpy(to, from, size);
-    prefetch_tx(&g->core, size);
-    (void)conn_rx(links, i, size);
-    return true;
+    size = line_give(links, i, from, size);
+    if (size > 0) prefetch_tx(&g->core, size);
+    return size > 0;
 }
 
 static bool to_guest(uint32_t i)
@@ -479,7 +473,6 @@ static bool asks(struct frame_hello hello, uint8_t flags, const struct frame *q)
     struct frame f = {
         .type = FRAME_HELLO, .flags = flags, .size = FRAME_HELLO_SIZE};
     struct frame fill = {.type = FRAME_FILL, .size = FRAME_FILL_SIZE};
-    uint8_t *to;
     frame_encode(&f, bytes);
     frame_hello_encode(&hello, bytes + FRAME_SIZE);
     frame_encode(&fill, bytes + FRAME_SIZE + FRAME_HELLO_SIZE);
@@ -487,14 +480,7 @@ static bool asks(struct frame_hello hello, uint8_t flags, const struct frame *q)
         frame_encode(q, bytes + at);
     assert_true(conn_accepted(links, 0));
     guests[0].open = true;
-    for (size_t done = 0; done < total && guests[0].open;) {
-        size_t size = conn_rx_window(links, 0, &to);
-        if (size == 0) break;
-        if (size > total - done) size = total - done;
-        memcpy(to, bytes + done, size);
-        done += size;
-        (void)conn_rx(links, 0, size);
-    }
+    (void)line_give(links, 0, bytes, total);
     bool open = guests[0].open && offering.guest_count == 1;
     if (guests[0].open) conn_close(links, 0);
     return open;

@@ -2,7 +2,7 @@
  * dials it sees it (rule N2), with a driver that hears nothing of itself. */
 #include "../unit.h"
 
-#include "../../../src/link/link.h"
+#include "../../world/host/line.h"
 
 enum { DEADLINE = 1200, TIME = DEADLINE / 3, TICK = DEADLINE / 20, MOST = 64 };
 
@@ -80,15 +80,8 @@ static void opens(uint32_t number)
     frame_encode(&f, bytes);
     frame_hello_encode(&hello, bytes + FRAME_SIZE);
     frame_encode(&fill, bytes + FRAME_SIZE + FRAME_HELLO_SIZE);
-    for (size_t done = 0; done < sizeof bytes;) {
-        uint8_t *to;
-        size_t size = conn_rx_window(links, number, &to);
-        assert_true(size > 0);
-        if (size > sizeof bytes - done) size = sizeof bytes - done;
-        memcpy(to, bytes + done, size);
-        assert_true(conn_rx(links, number, size));
-        done += size;
-    }
+    assert_int_equal(line_give(links, number, bytes, sizeof bytes),
+                     sizeof bytes);
 }
 
 static void test_the_announced_one_comes_first(void **state)

@@ -6,6 +6,7 @@
 
 #include "../../../src/ring/op.h"
 #include "../install_view.h"
+#include "../../world/host/line.h"
 
 enum { CALLER, CALLED, ENGINES };
 enum { SMALL = 100 }; /* bytes of FILL */
@@ -81,16 +82,9 @@ static enum conn_state state_at(uint32_t who, uint32_t conn)
 /* The first bytes that `who` sends on a connection that it has dialed. */
 static size_t greet(uint32_t who, uint32_t conn, uint8_t *hello)
 {
-    struct conn_part parts[2];
+    struct line_bytes sent = {hello, 0, RX_BUFFER_SIZE};
     engine_dialed(engines[who], conn, true);
-    uint32_t count = engine_tx_window(engines[who], conn, parts);
-    size_t size = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        memcpy(hello + size, parts[i].from, parts[i].size);
-        size += parts[i].size;
-    }
-    engine_tx(engines[who], conn, size);
-    return size;
+    return line_send(&engines[who]->links, conn, line_append, &sent);
 }
 
 static size_t call(uint32_t who, uint8_t *hello)
@@ -104,17 +98,8 @@ static size_t call(uint32_t who, uint8_t *hello)
 static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
 {
     assert_true(engine_accepted(engines[who], conn));
-    while (size > 0) {
-        uint8_t *to;
-        size_t room = engine_rx_window(engines[who], conn, &to);
-        assert_true(room > 0);
-        if (room > size) room = size;
-        memcpy(to, bytes, room);
-        if (!engine_rx(engines[who], conn, room)) return false;
-        bytes += room;
-        size -= room;
-    }
-    return true;
+    struct links *n = &engines[who]->links;
+    return line_give(n, conn, bytes, size) == size && !conn_is_free(n, conn);
 }
 
 static void test_a_later_call_ends_the_earlier(void **state)
@@ -314,32 +299,19 @@ static void test_a_relayed_one_calls_directly(void **state)
     assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
 }
 
-/* Moves the bytes that one end has to send on a connection. They are lost if
- * the connection has no other end. */
+/* They are lost if the connection has no other end. */
+static size_t reach(void *to, uint32_t conn, const uint8_t *bytes, size_t size)
+{
+    size_t read = line_give(to, conn, bytes, size);
+    assert_true(read == size || conn_is_free(to, conn));
+    return size;
+}
+
+/* Moves the bytes that one end has to send on a connection. */
 static void carry(int from, uint32_t conn)
 {
-    int to = from == CALLER ? CALLED : CALLER;
-    struct conn_part parts[2];
-    uint32_t count;
-    while ((count = engine_tx_window(engines[from], conn, parts)) > 0) {
-        for (uint32_t i = 0; i < count; i++) {
-            const uint8_t *at = parts[i].from;
-            size_t left = parts[i].size;
-            while (left > 0 &&
-                   engines[to]->links.conns[conn]->state != CONN_FREE) {
-                uint8_t *room;
-                size_t size = engine_rx_window(engines[to], conn, &room);
-                if (size > left) size = left;
-                assert_true(size > 0);
-                memcpy(room, at, size);
-                assert_true(engine_rx(engines[to], conn, size));
-                at += size;
-                left -= size;
-            }
-        }
-        engine_tx(engines[from], conn,
-                  parts[0].size + (count > 1 ? parts[1].size : 0));
-    }
+    struct links *to = &engines[from == CALLER ? CALLED : CALLER]->links;
+    while (line_send(&engines[from]->links, conn, reach, to) > 0) continue;
 }
 
 /* A link of two connections, in a view in force. */

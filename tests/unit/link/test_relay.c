@@ -2,9 +2,7 @@
  * how much it holds, and how it ends (rules N11, N12). */
 #include "../unit.h"
 
-#include "../../../src/link/link.h"
-
-#include <string.h>
+#include "../../world/host/line.h"
 
 enum { DEADLINE = 1000, A = 5, B = 6, SELF = 7, NONE = 0 };
 
@@ -53,38 +51,6 @@ static int teardown(void **state)
     return 0;
 }
 
-/* As many bytes as are read now. */
-static size_t give(uint32_t number, const uint8_t *bytes, size_t size)
-{
-    size_t done = 0;
-    while (done < size && !conn_is_free(links, number)) {
-        uint8_t *to;
-        size_t part = conn_rx_window(links, number, &to);
-        if (part == 0) break;
-        if (part > size - done) part = size - done;
-        memcpy(to, bytes + done, part);
-        done += part;
-        if (!conn_rx(links, number, part)) break;
-    }
-    return done;
-}
-
-static size_t take(uint32_t number, uint8_t *bytes, size_t most)
-{
-    size_t done = 0;
-    while (done < most && !conn_is_free(links, number)) {
-        struct conn_part parts[2];
-        uint32_t count = conn_tx_window(links, number, parts);
-        if (count == 0) break;
-        size_t part = parts[0].size;
-        if (part > most - done) part = most - done;
-        memcpy(bytes + done, parts[0].from, part);
-        done += part;
-        conn_tx(links, number, part);
-    }
-    return done;
-}
-
 struct said {
     uint64_t key, from, to, via;
     bool listens;
@@ -102,7 +68,8 @@ static void comes(uint32_t number, struct said said)
     assert_true(conn_accepted(links, number));
     frame_encode(&f, bytes);
     frame_hello_encode(&ends, bytes + FRAME_SIZE);
-    assert_int_equal(give(number, bytes, sizeof bytes), sizeof bytes);
+    assert_int_equal(line_give(links, number, bytes, sizeof bytes),
+                     sizeof bytes);
 }
 
 static const struct said dials = {2, A, B, SELF, false};
@@ -119,14 +86,14 @@ static void test_two_ends_are_joined(void **state)
     (void)state;
     uint8_t got[16] = "";
     comes(0, dials);
-    assert_int_equal(give(0, (const uint8_t *)"question", 8), 8);
+    assert_int_equal(line_give(links, 0, (const uint8_t *)"question", 8), 8);
     assert_int_equal(joined(), 0);
     comes(1, listens);
     assert_int_equal(joined(), 1);
-    assert_int_equal(take(1, got, sizeof got), 8);
+    assert_int_equal(line_take(links, 1, got, sizeof got), 8);
     assert_memory_equal(got, "question", 8);
-    assert_int_equal(give(1, (const uint8_t *)"answer", 6), 6);
-    assert_int_equal(take(0, got, sizeof got), 6);
+    assert_int_equal(line_give(links, 1, (const uint8_t *)"answer", 6), 6);
+    assert_int_equal(line_take(links, 0, got, sizeof got), 6);
     assert_memory_equal(got, "answer", 6);
 }
 
@@ -178,13 +145,13 @@ static void test_it_holds_so_much(void **state)
     for (size_t i = 0; i < sizeof many; i++) many[i] = (uint8_t)(i * 7 / 3);
     comes(0, dials);
     comes(1, listens);
-    assert_int_equal(give(0, many, sizeof many), RELAY_PIPE);
+    assert_int_equal(line_give(links, 0, many, sizeof many), RELAY_PIPE);
     uint8_t *to;
     assert_int_equal(conn_rx_window(links, 0, &to), 0);
     size_t done = RELAY_PIPE, out = 0;
     while (out < sizeof many) {
-        out += take(1, got + out, 10007);
-        done += give(0, many + done, sizeof many - done);
+        out += line_take(links, 1, got + out, 10007);
+        done += line_give(links, 0, many + done, sizeof many - done);
         assert_true(done - out <= RELAY_PIPE);
     }
     assert_memory_equal(many, got, sizeof many);
@@ -198,7 +165,7 @@ static void test_it_holds_less(void **state)
     links->relay.pipe = 300;
     comes(0, dials);
     comes(1, listens);
-    assert_int_equal(give(0, many, sizeof many), 300);
+    assert_int_equal(line_give(links, 0, many, sizeof many), 300);
 }
 
 static void test_the_last_bytes_go_out(void **state)
@@ -207,11 +174,12 @@ static void test_the_last_bytes_go_out(void **state)
     uint8_t got[16];
     comes(0, dials);
     comes(1, listens);
-    assert_int_equal(give(0, (const uint8_t *)"bye", 3), 3);
+    assert_int_equal(line_give(links, 0, (const uint8_t *)"bye", 3), 3);
     conn_closed(links, 0);
     assert_false(closed[1]);
-    assert_int_equal(give(1, (const uint8_t *)"for nobody", 10), 10);
-    assert_int_equal(take(1, got, sizeof got), 3);
+    assert_int_equal(line_give(links, 1, (const uint8_t *)"for nobody", 10),
+                     10);
+    assert_int_equal(line_take(links, 1, got, sizeof got), 3);
     assert_true(closed[1]);
     assert_null(links->relay.legs);
 }
@@ -248,7 +216,7 @@ static void test_who_listens_is_silent(void **state)
 {
     (void)state;
     comes(0, listens);
-    (void)give(0, (const uint8_t *)"x", 1);
+    (void)line_give(links, 0, (const uint8_t *)"x", 1);
     assert_true(closed[0]);
 }
 

@@ -2,6 +2,8 @@
 #include "pair.h"
 #include "../install_view.h"
 
+#include "../../world/host/line.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -215,23 +217,15 @@ static void answer_call(struct wire *w)
 
 static void send_some(struct wire *w, int i)
 {
-    struct conn_part parts[2];
-    struct engine *e = ends[i];
-    uint32_t count = engine_tx_window(e, w->number[i], parts);
     size_t *used = &w->size[1 - i];
     size_t room = WIRE_BYTES - *used;
-    size_t most = dice(3) ? room : dice(200), sent = 0;
-    if (most > room) most = room;
-    for (uint32_t p = 0; p < count && sent < most; p++) {
-        size_t size = parts[p].size;
-        if (size > most - sent) size = most - sent;
-        memcpy(w->bytes[1 - i] + *used + sent, parts[p].from, size);
-        sent += size;
-    }
+    size_t most = dice(3) ? room : dice(200);
+    struct line_bytes b = {w->bytes[1 - i] + *used, 0,
+                           most < room ? most : room};
+    size_t sent = line_send(&ends[i]->links, w->number[i], line_append, &b);
     if (sent == 0) return;
     *used += sent;
     if (w->cut || !w->up[1 - i]) *used = 0;
-    engine_tx(e, w->number[i], sent);
 }
 
 static void receive_some(struct wire *w, int i)

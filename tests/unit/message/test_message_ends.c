@@ -8,6 +8,7 @@
 #include "../../../src/message/message.h"
 #include "../../../src/ring/op.h"
 #include "../install_view.h"
+#include "../../world/host/line.h"
 
 enum { ALICE, BOB, ENGINES };
 
@@ -73,35 +74,14 @@ static void tick(uint32_t who, pccl_ns now)
 /* Writes all pending output to bytes; returns the size. */
 static size_t speak(uint32_t who, uint32_t conn, uint8_t *bytes)
 {
-    struct conn_part parts[2];
-    size_t size = 0;
-    uint32_t count;
-    while ((count = engine_tx_window(engines[who], conn, parts)) > 0) {
-        size_t part = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            memcpy(bytes + size + part, parts[i].from, parts[i].size);
-            part += parts[i].size;
-        }
-        engine_tx(engines[who], conn, part);
-        size += part;
-    }
-    return size;
+    return line_take(&engines[who]->links, conn, bytes, RX_BUFFER_SIZE);
 }
 
 /* False: a protocol violation; the connection was closed. */
 static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
 {
-    while (size > 0) {
-        uint8_t *to;
-        size_t room = engine_rx_window(engines[who], conn, &to);
-        assert_true(room > 0);
-        if (room > size) room = size;
-        memcpy(to, bytes, room);
-        if (!engine_rx(engines[who], conn, room)) return false;
-        bytes += room;
-        size -= room;
-    }
-    return true;
+    struct links *n = &engines[who]->links;
+    return line_give(n, conn, bytes, size) == size && !conn_is_free(n, conn);
 }
 
 /* Alice's first bytes on a connection that she has dialed. */
