@@ -3,15 +3,11 @@
 #ifndef CORE_PROPOSALS_H
 #define CORE_PROPOSALS_H
 
-#include "../unit.h"
-
-#include "../../../src/master/master.h"
+#include "founded.h"
 
 enum { WORLD = 20 };
 
-static struct master *master;
 static void *store;
-static pccl_ns now;
 
 /* The last messages of the master. */
 static struct wire_msg proposed, installed;
@@ -51,11 +47,6 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
     }
 }
 
-static void on_close(void *user, uint32_t link, const char *reason)
-{
-    (void)user, (void)link, (void)reason;
-}
-
 static void on_note(void *user, const struct master_note *note)
 {
     (void)user;
@@ -74,40 +65,25 @@ static bool on_search(void *user, const struct master_search *s)
 static int setup(void **state)
 {
     (void)state;
-    master = calloc(1, sizeof *master);
     size_t size = bandwidth_size(PEERS_MAX);
     store = calloc(1, size);
-    if (!master || !store) return 1;
-    now = 1;
+    if (!store) return 1;
     notes = searches = proposals = evictions = cuts = 0;
     evicted[0] = '\0';
     memset(probes, 0, sizeof probes);
-    struct master_config c = {.out = {.send = on_send,
-                                      .close = on_close,
-                                      .note = on_note,
-                                      .search = on_search},
-                              .edges = bandwidth_init(store, size, PEERS_MAX),
-                              .small_world = 2,
-                              .deadline = 100,
-                              .quorum = 1};
-    master_init(master, &c);
-    return 0;
+    struct master_config c = {
+        .out = {.send = on_send, .note = on_note, .search = on_search},
+        .edges = bandwidth_init(store, size, PEERS_MAX),
+        .small_world = 2,
+        .deadline = 100,
+        .quorum = 1};
+    return serve(&c) ? 0 : 1;
 }
 
-static int teardown(void **state)
+static int end(void **state)
 {
-    (void)state;
-    master_free(master);
-    free(master);
     free(store);
-    return 0;
-}
-
-static void step(enum master_event_type type, uint32_t link,
-                 const struct wire_msg *m)
-{
-    struct master_event e = {.type = type, .link = link, .now = now, .msg = m};
-    master_step(master, &e);
+    return teardown(state);
 }
 
 /* Link i is id i + 1; `site` is the last but one byte of its address. */
@@ -119,8 +95,7 @@ static void hello(uint32_t link, uint64_t host, uint8_t site)
     m.hello.self.pid = 1000 + link;
     m.hello.self.addr = (struct wire_addr){
         .family = 4, .ip = {10, 0, site, (uint8_t)(link + 1)}, .port = 7};
-    step(MASTER_CONNECTED, link, NULL);
-    step(MASTER_RECEIVED, link, &m);
+    comes(link, &m);
 }
 
 static void quorum(uint32_t count)
@@ -161,6 +136,6 @@ static void assert_order(const char *ranks)
         assert_int_equal(order[i], ranks[i] - '0');
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, end)
 
 #endif

@@ -13,16 +13,10 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
     if (ends) say("%s to %u. ", wire_type_name(m->type), count);
 }
 
-static void on_close(void *user, uint32_t link, const char *reason)
-{
-    (void)user, (void)link, (void)reason;
-}
-
 static void begin(uint32_t members)
 {
-    struct master_config c = {.out = {.send = on_send, .close = on_close},
-                              .deadline = DEADLINE,
-                              .quorum = members};
+    struct master_config c = {
+        .out = {.send = on_send}, .deadline = DEADLINE, .quorum = members};
     assert_int_equal(found(&c), 0);
 }
 

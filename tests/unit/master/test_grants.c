@@ -1,11 +1,6 @@
 /* test_grants.c - rule K13 as transcripts: what the coordinator answers the
  * holders of tokens, and what it does when one ends (K12, K15). */
-#include "said.h"
-
-#include "../../../src/master/master.h"
-
-static struct master *master;
-static pccl_ns now;
+#include "founded.h"
 
 static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)
@@ -40,25 +35,13 @@ static void open_master(bool tokens)
         .deadline = 100,
         .quorum = 2,
         .tokens = tokens};
-    master = calloc(1, sizeof *master);
-    assert_non_null(master);
-    master_init(master, &c);
-    said[0] = '\0';
-    now = 1;
+    assert_true(serve(&c));
 }
 
 static int setup(void **state)
 {
     (void)state;
     open_master(true);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    master_free(master);
-    free(master);
     return 0;
 }
 

@@ -172,7 +172,7 @@ static void test_many_hosts_have_a_grid(void **state)
             grids += proposed.view.grid;
             trees += tree && !proposed.view.grid;
         }
-        (void)teardown(state);
+        (void)end(state);
         assert_int_equal(setup(state), 0);
     }
     assert_true(trees > 0 && grids > 0);
@@ -188,7 +188,7 @@ static void test_hosts_of_many_have_a_tree(void **state)
             hello(i, 2 + 2 * (i / each), (uint8_t)(i / each));
         assert_int_equal(proposed.view.grid, each < 3);
         assert_true(proposed.view.tree);
-        (void)teardown(state);
+        (void)end(state);
         assert_int_equal(setup(state), 0);
     }
 }

@@ -1,12 +1,7 @@
 /* test_master.c - the coordinator's rules as transcripts: the messages that
  * each member gets after each event. Rule numbers:
  * see src/README.md. */
-#include "said.h"
-
-#include "../../../src/master/master.h"
-
-static struct master *master;
-static pccl_ns now;
+#include "founded.h"
 
 static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)
@@ -43,13 +38,6 @@ static void on_close(void *user, uint32_t link, const char *reason)
 
 static uint32_t calls; /* rule V1: a later one has a higher number */
 
-static void step(enum master_event_type type, uint32_t link,
-                 const struct wire_msg *m)
-{
-    struct master_event e = {.type = type, .link = link, .now = now, .msg = m};
-    master_step(master, &e);
-}
-
 #define CONNECT(link) step(MASTER_CONNECTED, link, NULL)
 #define CLOSED(link, text) (step(MASTER_CLOSED, link, NULL), expect(text))
 #define TICK(text) (step(MASTER_TICK, 0, NULL), expect(text))
@@ -79,23 +67,10 @@ static void step(enum master_event_type type, uint32_t link,
 static int setup(void **state)
 {
     (void)state;
-    master = calloc(1, sizeof *master);
-    if (!master) return 1;
-    now = 1;
-    said[0] = '\0';
     struct master_config c = {.out = {.send = on_send, .close = on_close},
                               .deadline = 100,
                               .quorum = 3};
-    (void)master_init(master, &c);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    master_free(master);
-    free(master);
-    return 0;
+    return serve(&c) ? 0 : 1;
 }
 
 /* Links 0..2 are ids 1..3, ranks by hint: link 2 is rank 0. Epoch 1. */

@@ -1,10 +1,9 @@
 /* test_master_job.c - how a run ends for the coordinator, and what becomes of
  * newcomers then. Rule numbers: see src/README.md. */
-#include "../unit.h"
+#include "founded.h"
 
 #include "../../../src/master/admission.h"
 
-static struct master *master;
 static bool aborted;
 static uint32_t answers, flags, told; /* to votes; notes that it waits */
 
@@ -18,13 +17,6 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
     flags = m->vote.flag;
 }
 
-static void on_close(void *user, uint32_t link, const char *reason)
-{
-    (void)user;
-    (void)link;
-    (void)reason;
-}
-
 static void on_note(void *user, const struct master_note *note)
 {
     (void)user;
@@ -32,47 +24,28 @@ static void on_note(void *user, const struct master_note *note)
     told += note->kind == NOTE_STALLED;
 }
 
-static void step(enum master_event_type type, uint32_t link,
-                 const struct wire_msg *m)
-{
-    struct master_event e = {.type = type, .link = link, .now = 1, .msg = m};
-    master_step(master, &e);
-}
-
 static void hello(uint32_t link, bool join)
 {
-    struct wire_msg m = {.type = WIRE_HELLO, .hello = {.join = join}};
-    step(MASTER_CONNECTED, link, NULL);
-    step(MASTER_RECEIVED, link, &m);
+    comes(link,
+          &(struct wire_msg){.type = WIRE_HELLO, .hello = {.join = join}});
 }
 
 /* A view of three members on links 0..2, and a newcomer on link 3. */
 static int setup(void **state)
 {
     (void)state;
-    master = calloc(1, sizeof *master);
-    if (!master) return 1;
     aborted = false;
     answers = flags = told = 0;
-    struct master_config c = {
-        .out = {.send = on_send, .close = on_close, .note = on_note},
-        .deadline = 100,
-        .quorum = 3};
-    (void)master_init(master, &c);
+    struct master_config c = {.out = {.send = on_send, .note = on_note},
+                              .deadline = 100,
+                              .quorum = 3};
+    if (!serve(&c)) return 1;
     struct wire_msg ready = {.type = WIRE_READY, .round = 1};
     for (uint32_t i = 0; i < 3; i++) hello(i, false);
     for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &ready);
     assert_int_equal(master_count(master, PEER_MEMBER), 3);
     hello(3, true);
     assert_int_equal(master->peers[3].state, PEER_REGISTERED);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    master_free(master);
-    free(master);
     return 0;
 }
 
@@ -128,15 +101,13 @@ static void test_a_run_that_has_died_goes_on(void **state) /* M2a */
 static void test_who_joins_nobody_founds(void **state) /* M2d */
 {
     (void)state;
-    struct master_config c = {
-        .out = {.send = on_send, .close = on_close, .note = on_note},
-        .deadline = 100,
-        .alone = true,
-        .quorum = 3};
+    struct master_config c = {.out = {.send = on_send, .note = on_note},
+                              .deadline = 100,
+                              .alone = true,
+                              .quorum = 3};
     struct wire_msg ready = {.type = WIRE_READY, .round = 1};
-    master_free(master);
-    memset(master, 0, sizeof *master);
-    (void)master_init(master, &c);
+    (void)teardown(NULL);
+    assert_true(serve(&c));
     hello(0, true);
     hello(1, false);
     assert_false(master->founded);
@@ -220,15 +191,13 @@ static void test_leavers_are_too_few(void **state) /* M14a */
 static void test_founders_are_the_minimum(void **state) /* M14c */
 {
     (void)state;
-    struct master_config c = {
-        .out = {.send = on_send, .close = on_close, .note = on_note},
-        .deadline = 100,
-        .alone = true,
-        .quorum = 1,
-        .minimum = 2};
-    master_free(master);
-    memset(master, 0, sizeof *master);
-    (void)master_init(master, &c);
+    struct master_config c = {.out = {.send = on_send, .note = on_note},
+                              .deadline = 100,
+                              .alone = true,
+                              .quorum = 1,
+                              .minimum = 2};
+    (void)teardown(NULL);
+    assert_true(serve(&c));
     hello(0, false);
     assert_false(master->peers[0].proposed);
     hello(1, false);

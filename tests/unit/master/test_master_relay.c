@@ -1,126 +1,41 @@
 /* test_master_relay.c - the coordinator relays connections: for whom, how much
  * it holds, and how they end (rules N10 to N12). The peers are buffers. */
-#include "../unit.h"
+#include "with_board.h"
 
-#include "../../../src/master/server/switchboard.h"
+enum { PEERS = BOARD_PEERS, A = 5, B = 6 };
 
-#include <string.h>
-
-enum { PEERS = 12, A = 5, B = 6 };
-
-static struct master *machine;
-static struct switchboard *board;
-static struct master_conn *conns[PEERS];
 static uint8_t sent[PEERS][4 * CONN_RELAY_MAX];
-static size_t sizes[PEERS], room[PEERS];
-static bool finished[PEERS];
-static pccl_ns now;
+static size_t sizes[PEERS];
 
 static uint64_t relay; /* of A and B; 0: the coordinator */
 
 /* As a round leaves it that has found the pair bad. */
 static void name_pair(void)
 {
-    struct master_group *g = &machine->groups[0];
-    machine->group_count = 1;
+    struct master_group *g = &master->groups[0];
+    master->group_count = 1;
     g->used = true;
     g->edge_count = 1;
     g->edges[0] = (struct master_edge){
         .a = A, .b = B, .bad = true, .relayed = true, .relay = relay};
 }
 
-static size_t peer_of(const struct master_conn *c)
+static void keep(uint32_t peer, const uint8_t *bytes, size_t size)
 {
-    return (size_t)(uintptr_t)c->user;
-}
-
-static void on_step(void *user, struct master_event *e)
-{
-    (void)user;
-    e->now = now;
-    master_step(machine, e);
-}
-
-static enum conn_result on_flush(void *user, struct master_conn *c)
-{
-    (void)user;
-    size_t p = peer_of(c);
-    struct master_chunk part;
-    while (master_conn_parts(c, &part, 1) > 0) {
-        size_t size = part.size < room[p] ? part.size : room[p];
-        if (size == 0) return CONN_WAIT;
-        memcpy(sent[p] + sizes[p], part.bytes, size);
-        sizes[p] += size;
-        room[p] -= size;
-        master_conn_sent(c, size);
-    }
-    return CONN_DONE;
-}
-
-static void on_finish(void *user, struct master_conn *c)
-{
-    (void)user;
-    finished[peer_of(c)] = true;
-}
-
-static void on_end(void *user, struct master_conn *c)
-{
-    (void)user;
-    conns[peer_of(c)] = NULL;
-}
-
-static void on_send(void *user, const uint32_t *links, uint32_t count,
-                    const struct wire_msg *msg)
-{
-    (void)user;
-    switchboard_send(board, links, count, msg);
-}
-
-static void on_close(void *user, uint32_t link, const char *reason)
-{
-    (void)user, (void)reason;
-    switchboard_close(board, link);
-}
-
-static void on_relay(void *user, uint32_t link, const struct wire_msg *msg)
-{
-    (void)user;
-    switchboard_relay(board, link, msg);
+    memcpy(sent[peer] + sizes[peer], bytes, size);
+    sizes[peer] += size;
 }
 
 static int setup(void **state)
 {
     (void)state;
-    machine = calloc(1, sizeof *machine);
-    board = calloc(1, sizeof *board);
-    if (!machine || !board) return 1;
-    struct master_config c = {
-        .out = {.send = on_send, .close = on_close, .relay = on_relay},
-        .deadline = PCCL_S,
-        .quorum = PEERS,
-        .relays = true,
-        .key = {{1, 2}}};
-    struct switchboard_output out = {NULL, on_step, on_flush, on_finish,
-                                     on_end};
-    struct switchboard_limits limits = {0};
-    (void)master_init(machine, &c);
-    switchboard_init(board, machine, &out, &limits);
-    now = 0;
     relay = 0;
     memset(sizes, 0, sizeof sizes);
-    memset(finished, 0, sizeof finished);
-    for (uint32_t i = 0; i < PEERS; i++) room[i] = SIZE_MAX;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    switchboard_free(board);
-    master_free(machine);
-    free(board);
-    free(machine);
-    return 0;
+    taken = keep;
+    return open_board((struct master_config){.quorum = PEERS,
+                                             .relays = true,
+                                             .key = {{1, 2}}},
+                      (struct switchboard_limits){0});
 }
 
 /* As many bytes as are read now. */
@@ -141,22 +56,22 @@ static size_t give(uint32_t peer, const uint8_t *bytes, size_t size)
     return done;
 }
 
-struct said {
+struct relayed {
     uint64_t key, from, to;
     bool listens;
 };
 
 /* What comes right behind RELAY is the other end's already. */
-static void comes(uint32_t peer, struct said said, const char *behind)
+static void calls(uint32_t peer, struct relayed r, const char *behind)
 {
     static const struct wire_addr addr = {.family = 4};
     uint8_t bytes[256];
     struct wire_msg m = {.type = WIRE_RELAY};
     m.relay.key.word[0] = 1;
-    m.relay.key.word[1] = said.key;
-    m.relay.from = said.from;
-    m.relay.to = said.to;
-    m.relay.listens = said.listens;
+    m.relay.key.word[1] = r.key;
+    m.relay.from = r.from;
+    m.relay.to = r.to;
+    m.relay.listens = r.listens;
     size_t size = wire_encode(&m, bytes), more = strlen(behind);
     assert_int_equal(size, WIRE_RELAY_SIZE);
     memcpy(bytes + size, behind, more);
@@ -166,8 +81,8 @@ static void comes(uint32_t peer, struct said said, const char *behind)
     (void)give(peer, bytes, size + more);
 }
 
-static const struct said dials = {2, A, B, false};
-static const struct said listens = {2, B, A, true};
+static const struct relayed dials = {2, A, B, false};
+static const struct relayed listens = {2, B, A, true};
 
 static void lose(uint32_t peer)
 {
@@ -178,9 +93,9 @@ static void lose(uint32_t peer)
 static void test_two_ends_are_joined(void **state)
 {
     (void)state;
-    comes(0, dials, "question");
-    assert_int_equal(master_count(machine, PEER_CONNECTED), 0);
-    comes(1, listens, "");
+    calls(0, dials, "question");
+    assert_int_equal(master_count(master, PEER_CONNECTED), 0);
+    calls(1, listens, "");
     assert_int_equal(sizes[1], 8);
     assert_memory_equal(sent[1], "question", 8);
     assert_int_equal(give(1, (const uint8_t *)"answer", 6), 6);
@@ -191,14 +106,14 @@ static void test_two_ends_are_joined(void **state)
 static void test_strangers(void **state)
 {
     (void)state;
-    const struct said key = {3, A, B, false}, pair = {2, A, 7, false};
-    comes(0, key, "");
-    comes(1, pair, "");
+    const struct relayed key = {3, A, B, false}, pair = {2, A, 7, false};
+    calls(0, key, "");
+    calls(1, pair, "");
     relay = 9; /* a member does it */
-    comes(2, dials, "");
+    calls(2, dials, "");
     relay = 0;
-    machine->may_relay = false;
-    comes(3, dials, "");
+    master->may_relay = false;
+    calls(3, dials, "");
     assert_int_equal(board->leg_count, 0);
     for (uint32_t i = 0; i < 4; i++) assert_true(finished[i]);
 }
@@ -208,8 +123,8 @@ static void test_it_holds_so_much(void **state)
     (void)state;
     static uint8_t many[3 * CONN_RELAY_MAX];
     for (size_t i = 0; i < sizeof many; i++) many[i] = (uint8_t)(i * 7 / 3);
-    comes(0, dials, "");
-    comes(1, listens, "");
+    calls(0, dials, "");
+    calls(1, listens, "");
     room[1] = 0;
     size_t done = give(0, many, sizeof many);
     assert_int_equal(done, CONN_RELAY_MAX);
@@ -226,8 +141,8 @@ static void test_it_holds_so_much(void **state)
 static void test_the_last_bytes_go_out(void **state)
 {
     (void)state;
-    comes(0, dials, "");
-    comes(1, listens, "");
+    calls(0, dials, "");
+    calls(1, listens, "");
     room[1] = 0;
     (void)give(0, (const uint8_t *)"bye", 3);
     lose(0);
@@ -246,12 +161,12 @@ static void test_the_last_bytes_go_out(void **state)
 static void test_few_wait(void **state)
 {
     (void)state;
-    const struct said other = {2, B, A, false};
-    comes(0, listens, "");
-    comes(1, listens, ""); /* it takes the place */
+    const struct relayed other = {2, B, A, false};
+    calls(0, listens, "");
+    calls(1, listens, ""); /* it takes the place */
     assert_null(conns[0]);
     for (uint32_t i = 0; i < SWITCHBOARD_DIALS_MAX + 1; i++)
-        comes(2 + i, other, "");
+        calls(2 + i, other, "");
     assert_null(conns[2]);
     assert_non_null(conns[3]);
     switchboard_linger(board, PCCL_TIME_TO_DETECT(PCCL_S));
@@ -266,7 +181,7 @@ static void test_few_wait(void **state)
 static void test_who_listens_is_silent(void **state)
 {
     (void)state;
-    comes(0, listens, "x");
+    calls(0, listens, "x");
     switchboard_turn(board);
     assert_null(conns[0]);
 }
@@ -274,15 +189,15 @@ static void test_who_listens_is_silent(void **state)
 static void test_joined_ones_may_be_silent(void **state)
 {
     (void)state;
-    comes(0, dials, "");
-    comes(1, listens, "");
+    calls(0, dials, "");
+    calls(1, listens, "");
     switchboard_linger(board, 100 * PCCL_S);
     switchboard_turn(board);
     assert_non_null(conns[0]);
     assert_non_null(conns[1]);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, close_board)
 
 int main(void)
 {

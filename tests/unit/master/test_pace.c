@@ -7,17 +7,6 @@
 #define DEADLINE (10 * PCCL_S)
 #define BEAT PCCL_TIME_TO_PING(DEADLINE)
 
-static void on_send(void *user, const uint32_t *links, uint32_t count,
-                    const struct wire_msg *m)
-{
-    (void)user, (void)links, (void)count, (void)m;
-}
-
-static void on_close(void *user, uint32_t link, const char *reason)
-{
-    (void)user, (void)link, (void)reason;
-}
-
 static void on_note(void *user, const struct master_note *n)
 {
     (void)user, (void)n;
@@ -27,9 +16,7 @@ static int setup(void **state)
 {
     (void)state;
     struct master_config c = {
-        .out = {.send = on_send, .close = on_close, .note = on_note},
-        .deadline = DEADLINE,
-        .quorum = 2};
+        .out = {.note = on_note}, .deadline = DEADLINE, .quorum = 2};
     return found(&c);
 }
 

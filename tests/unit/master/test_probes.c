@@ -71,7 +71,7 @@ static void test_a_sweep_measures_nothing_twice(void **state)
     assert_in_range(count, 6, 6 * 5);
 }
 
-static void found(const uint16_t *ring)
+static void ring_found(const uint16_t *ring)
 {
     struct master_event e = {.type = MASTER_SEARCHED,
                              .now = now,
@@ -103,7 +103,7 @@ static void test_a_guess_says_what_to_probe(void **state)
     assert_int_equal(master->groups[0].phase, GROUP_SOLVING);
     assert_int_equal(search.view.caution, 0);
     assert_false(probes[0].due);
-    found(ring);
+    ring_found(ring);
     for (uint32_t k = 0; k < 10; k++) {
         if (master->groups[0].phase != GROUP_PROBING) break;
         for (uint32_t i = 0; i < 6; i++) {
@@ -115,7 +115,7 @@ static void test_a_guess_says_what_to_probe(void **state)
     }
     assert_int_equal(count, 6 * 2); /* every edge, and its reverse */
     assert_int_equal(master->groups[0].phase, GROUP_SOLVING);
-    found(ring);
+    ring_found(ring);
     assert_order("024135");
 }
 
@@ -145,11 +145,11 @@ static void in_the_background(void)
     assert_false(search.background);
     /* The search of a promising ring may be asked for once more. */
     for (uint32_t k = 0; k < 8 && master->groups[0].phase == GROUP_SOLVING; k++)
-        found(ring);
+        ring_found(ring);
     assert_order("0213");
     for (uint32_t i = 0; i < 4; i++) ready(i, 0);
     assert_true(search.background);
-    found(better); /* of indexes into its world, in the order of ranks */
+    ring_found(better); /* of indexes into its world, in the order of ranks */
     assert_true(optimize_has_better(master, 0));
 }
 
@@ -186,7 +186,7 @@ static void test_a_ring_with_one_lost_since_is_dropped(void **state)
     for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &flushed);
     for (uint32_t i = 0; i < 3; i++) ready(i, 0);
     assert_int_equal(installed.view.world, 3);
-    found(late);
+    ring_found(late);
     assert_false(optimize_has_better(master, 0));
     for (uint32_t i = 0; i < 3; i++) vote(i, VOTE_UPDATE);
     assert_order("021");
@@ -216,7 +216,7 @@ static void test_a_ring_without_a_newcomer_is_dropped(void **state)
     founders_without_a_ring(late);
     step(MASTER_CLOSED, 3, NULL);
     hello(3, 0, 0);
-    found(late);
+    ring_found(late);
     assert_int_equal(master->groups[0].wish, 0);
 }
 
@@ -226,7 +226,7 @@ static void test_a_ring_with_one_gone_since_is_dropped(void **state)
     uint16_t late[LARGE];
     founders_without_a_ring(late);
     step(MASTER_CLOSED, 3, NULL);
-    found(late);
+    ring_found(late);
     assert_int_equal(master->groups[0].wish, 0);
 }
 

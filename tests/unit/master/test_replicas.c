@@ -69,8 +69,7 @@ static void hello(uint32_t link)
 {
     struct wire_msg m = {.type = WIRE_HELLO};
     m.hello.self.hint = (int32_t)link;
-    step(MASTER_CONNECTED, link, NULL);
-    step(MASTER_RECEIVED, link, &m);
+    comes(link, &m);
 }
 
 /* Members 1, 2, 3 in one view, and all keep the record. */

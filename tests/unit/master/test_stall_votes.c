@@ -6,12 +6,6 @@
 
 enum { MEMBERS = 3, AGE = 10, DEADLINE = 10000 };
 
-static void on_send(void *user, const uint32_t *links, uint32_t count,
-                    const struct wire_msg *m)
-{
-    (void)user, (void)links, (void)count, (void)m;
-}
-
 static const struct master_group *group_of(uint32_t link)
 {
     return &master->groups[master->peers[link].group];
@@ -20,19 +14,14 @@ static const struct master_group *group_of(uint32_t link)
 static int setup(void **state)
 {
     (void)state;
-    struct master_config c = {.out = {.send = on_send, .close = say_close},
-                              .deadline = DEADLINE,
-                              .quorum = MEMBERS};
-    master = calloc(1, sizeof *master);
-    if (!master) return 1;
-    now = 1;
-    master_init(master, &c);
+    struct master_config c = {
+        .out = {.close = say_close}, .deadline = DEADLINE, .quorum = MEMBERS};
+    if (!serve(&c)) return 1;
     for (uint32_t i = 0; i < MEMBERS; i++) {
         struct wire_msg hello = {
             .type = WIRE_HELLO,
             .hello = {.group = i == 2, .self.hint = (int32_t)i}};
-        step(MASTER_CONNECTED, i, NULL);
-        step(MASTER_RECEIVED, i, &hello);
+        comes(i, &hello);
     }
     for (uint32_t i = 0; i < MEMBERS; i++) {
         struct wire_msg ready = {.type = WIRE_READY,

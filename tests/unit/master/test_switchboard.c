@@ -1,106 +1,16 @@
 /* test_switchboard.c - whom the coordinator cuts off, and when: a slow reader,
  * half a message, an end in the midst of one, a crowd of strangers, and those
  * that linger. The peers are buffers; the test moves the bytes. */
-#include "said.h"
-
-#include "../../../src/master/server/switchboard.h"
+#include "with_board.h"
 
 enum { PEERS = 8 };
-
-static struct master *machine;
-static struct switchboard *board;
-static struct master_conn *conns[PEERS];
-static size_t room[PEERS]; /* bytes that the peer still takes */
-static pccl_ns now;
-
-static uint32_t peer_of(const struct master_conn *c)
-{
-    return (uint32_t)(uintptr_t)c->user;
-}
-
-static void on_step(void *user, struct master_event *e)
-{
-    (void)user;
-    static const char *const names[] = {
-        [MASTER_CONNECTED] = "connected", [MASTER_CLOSED] = "closed"};
-    if (e->type == MASTER_CONNECTED || e->type == MASTER_CLOSED)
-        say("%s %u\n", names[e->type], e->link);
-    if (e->type == MASTER_RECEIVED)
-        say("%u: %s\n", e->link, wire_type_name(e->msg->type));
-    e->now = now;
-    master_step(machine, e);
-}
-
-static enum conn_result on_flush(void *user, struct master_conn *c)
-{
-    (void)user;
-    struct master_chunk part;
-    while (master_conn_parts(c, &part, 1) > 0) {
-        size_t *left = &room[peer_of(c)];
-        if (*left == 0) return CONN_WAIT;
-        if (part.size > *left) part.size = *left;
-        *left -= part.size;
-        master_conn_sent(c, part.size);
-    }
-    return CONN_DONE;
-}
-
-static void on_finish(void *user, struct master_conn *c)
-{
-    (void)user;
-    say("finish %u\n", peer_of(c));
-}
-
-static void on_end(void *user, struct master_conn *c)
-{
-    (void)user;
-    if (c->lost) say("end %u: %s\n", peer_of(c), c->lost);
-    conns[peer_of(c)] = NULL;
-}
-
-static void on_send(void *user, const uint32_t *links, uint32_t count,
-                    const struct wire_msg *msg)
-{
-    (void)user;
-    switchboard_send(board, links, count, msg);
-}
-
-static void on_close(void *user, uint32_t link, const char *reason)
-{
-    (void)user;
-    say("close %u: %s\n", link, reason);
-    switchboard_close(board, link);
-}
 
 static int setup(void **state)
 {
     (void)state;
-    machine = calloc(1, sizeof *machine);
-    board = calloc(1, sizeof *board);
-    if (!machine || !board) return 1;
-    struct master_config c = {.out = {.send = on_send, .close = on_close},
-                              .deadline = PCCL_S,
-                              .quorum = PEERS};
-    struct switchboard_output out = {NULL, on_step, on_flush, on_finish,
-                                     on_end};
-    struct switchboard_limits limits = {.out_frames_max = 3,
-                                        .conns_max = PEERS};
-    (void)master_init(machine, &c);
-    switchboard_init(board, machine, &out, &limits);
-    said[0] = '\0';
-    now = 0;
-    for (uint32_t i = 0; i < PEERS; i++) room[i] = SIZE_MAX;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    switchboard_free(board);
-    master_free(machine);
-    free(board);
-    free(machine);
-    return 0;
+    return open_board(
+        (struct master_config){.quorum = PEERS},
+        (struct switchboard_limits){.out_frames_max = 3, .conns_max = PEERS});
 }
 
 static void call(uint32_t peer)
@@ -239,7 +149,7 @@ static void test_who_lingers(void **state)
     said[0] = '\0';
     struct master_event tick = {.type = MASTER_TICK};
     now = 3 * PCCL_S; /* it never said HELLO */
-    on_step(NULL, &tick);
+    board_step(NULL, &tick);
     switchboard_turn(board);
     assert_null(board->links[0]);
     assert_memory_equal(said, "close 0: ", 9);
@@ -307,7 +217,7 @@ static void test_the_oldest_stranger(void **state)
     assert_non_null(conns[0]);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, close_board)
 
 int main(void)
 {

@@ -7,12 +7,6 @@
 
 enum { MEMBERS = 4, TAG = 7 };
 
-static void on_send(void *user, const uint32_t *links, uint32_t count,
-                    const struct wire_msg *m)
-{
-    (void)user, (void)links, (void)count, (void)m;
-}
-
 static void on_close(void *user, uint32_t link, const char *reason)
 {
     (void)user;
@@ -22,9 +16,8 @@ static void on_close(void *user, uint32_t link, const char *reason)
 static int setup(void **state)
 {
     (void)state;
-    struct master_config c = {.out = {.send = on_send, .close = on_close},
-                              .deadline = 100,
-                              .quorum = MEMBERS};
+    struct master_config c = {
+        .out = {.close = on_close}, .deadline = 100, .quorum = MEMBERS};
     return found(&c);
 }
 
