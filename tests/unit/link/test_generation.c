@@ -2,89 +2,20 @@
  * nothing any more, even if its end has not reached the acceptor. The other
  * end dials as well (rule R3). A link that has lost one of its
  * connections is lost (rule R6). */
-#include "../unit.h"
+#include "two_ends.h"
 
-#include "../../../src/ring/op.h"
-#include "../install_view.h"
-#include "../../world/host/line.h"
-
-enum { CALLER, CALLED, ENGINES };
+enum { CALLER, CALLED };
 enum { SMALL = 100 }; /* bytes of FILL */
-
-static struct engine *engines[ENGINES];
-static struct wire_member members[ENGINES] = {{.id = 10}, {.id = 11}};
-static uint64_t ids[ENGINES] = {10, 11};
-static uint32_t dials;
-static uint32_t closed[ENGINES]; /* bit set over connections */
-static uint32_t closes;
-static uint32_t faults;
-
-static uint32_t on_dial(void *user, const struct wire_addr *addr)
-{
-    (void)user;
-    (void)addr;
-    return dials++;
-}
-
-static void on_close(void *user, uint32_t conn)
-{
-    closes++;
-    if (conn < 32) closed[user == &ids[CALLED]] |= 1u << conn;
-}
-
-static void on_fault(void *user, enum engine_fault fault, const struct op *op,
-                     uint64_t peer)
-{
-    (void)user, (void)fault, (void)op, (void)peer;
-    faults++;
-}
-
-static void on_finished(void *user, struct op *op)
-{
-    (void)user, (void)op;
-}
 
 static int setup(void **state)
 {
     (void)state;
-    dials = faults = closes = 0;
+    if (open_ends(SMALL) != 0) return 1;
     for (uint32_t i = 0; i < ENGINES; i++) {
-        closed[i] = 0;
-        engines[i] = calloc(1, sizeof *engines[i]);
-        struct driver d = {.user = &ids[i], .dial = on_dial, .close = on_close};
-        struct engine_events o = {
-            .user = &ids[i], .fault = on_fault, .finished = on_finished};
-        if (!engines[i] || !engine_init(engines[i], &d, &o, 1, PCCL_S))
-            return 1;
-        engines[i]->links.self = ids[i];
-        engines[i]->links.fill_size = SMALL;
         install_view(engines[i], 1, members, ENGINES, i);
         engine_freeze(engines[i]); /* between two views */
     }
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    for (uint32_t i = 0; i < ENGINES; i++) {
-        engine_free(engines[i]);
-        free(engines[i]);
-    }
-    return 0;
-}
-
-static enum conn_state state_at(uint32_t who, uint32_t conn)
-{
-    return engines[who]->links.conns[conn]->state;
-}
-
-/* The first bytes that `who` sends on a connection that it has dialed. */
-static size_t greet(uint32_t who, uint32_t conn, uint8_t *hello)
-{
-    struct line_bytes sent = {hello, 0, RX_BUFFER_SIZE};
-    engine_dialed(engines[who], conn, true);
-    return line_send(&engines[who]->links, conn, line_append, &sent);
 }
 
 static size_t call(uint32_t who, uint8_t *hello)
@@ -98,8 +29,7 @@ static size_t call(uint32_t who, uint8_t *hello)
 static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
 {
     assert_true(engine_accepted(engines[who], conn));
-    struct links *n = &engines[who]->links;
-    return line_give(n, conn, bytes, size) == size && !conn_is_free(n, conn);
+    return heard(who, conn, bytes, size);
 }
 
 static void test_a_later_call_ends_the_earlier(void **state)
@@ -327,9 +257,8 @@ static void connect_two(void)
         assert_int_equal(engines[CALLER]->links.conns[i]->state, CONN_OPEN);
         assert_int_equal(state_at(CALLED, i), CONN_OPEN);
     }
-    for (uint32_t i = 0; i < ENGINES; i++) {
+    for (uint32_t i = 0; i < ENGINES; i++)
         install_view(engines[i], 2, members, ENGINES, i);
-    }
 }
 
 static void test_a_link_is_lost_as_a_whole(void **state)
@@ -414,7 +343,7 @@ static void test_a_near_link_of_a_far_ring_is_wide(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, close_ends)
     const struct CMUnitTest tests[] = {
         TEST(test_a_later_call_ends_the_earlier),
         TEST(test_a_late_call_is_refused),

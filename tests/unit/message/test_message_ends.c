@@ -2,52 +2,23 @@
  * outdated dial is refused (rule P2P-3), and the last messages of a lost member
  * are read before its loss, which is reported once (rule P2P-7). Two engines;
  * the test carries the bytes. */
-#include "../unit.h"
+#include "../link/two_ends.h"
 
 #include "../../../include/pccl.h"
 #include "../../../src/message/message.h"
-#include "../../../src/ring/op.h"
-#include "../install_view.h"
-#include "../../world/host/line.h"
 
-enum { ALICE, BOB, ENGINES };
+enum { ALICE, BOB };
 
-static struct engine *engines[ENGINES];
 static struct messages messages[ENGINES];
-static struct wire_member members[ENGINES] = {{.id = 10}, {.id = 11}};
-static const uint64_t ids[ENGINES] = {10, 11};
-static uint32_t dials;
-static uint32_t closed[ENGINES]; /* bit set over connections */
-
-static uint32_t on_dial(void *user, const struct wire_addr *addr)
-{
-    (void)user, (void)addr;
-    return dials++;
-}
-
-static void on_close(void *user, uint32_t conn)
-{
-    closed[user == &ids[BOB]] |= 1u << conn;
-}
 
 static int setup(void **state)
 {
     (void)state;
-    dials = 0;
+    if (open_ends(8) != 0) return 1;
     for (uint32_t i = 0; i < ENGINES; i++) {
-        closed[i] = 0;
         memset(&messages[i], 0, sizeof messages[i]);
-        engines[i] = calloc(1, sizeof *engines[i]);
-        struct driver d = {.user = (void *)(uintptr_t)&ids[i],
-                           .dial = on_dial,
-                           .close = on_close};
-        struct engine_events o = {.user = (void *)(uintptr_t)&ids[i]};
-        if (!engines[i] || !engine_init(engines[i], &d, &o, 1, PCCL_S))
-            return 1;
         message_init(&messages[i], &engines[i]->links,
                      &(struct message_events){0});
-        engines[i]->links.self = ids[i];
-        engines[i]->links.fill_size = 8;
         install_view(engines[i], 1, members, ENGINES, i);
         message_use(&messages[i]);
     }
@@ -56,13 +27,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
-    for (uint32_t i = 0; i < ENGINES; i++) {
-        message_free(&messages[i]);
-        engine_free(engines[i]);
-        free(engines[i]);
-    }
-    return 0;
+    for (uint32_t i = 0; i < ENGINES; i++) message_free(&messages[i]);
+    return close_ends(state);
 }
 
 static void tick(uint32_t who, pccl_ns now)
@@ -77,19 +43,11 @@ static size_t speak(uint32_t who, uint32_t conn, uint8_t *bytes)
     return line_take(&engines[who]->links, conn, bytes, RX_BUFFER_SIZE);
 }
 
-/* False: a protocol violation; the connection was closed. */
-static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
-{
-    struct links *n = &engines[who]->links;
-    return line_give(n, conn, bytes, size) == size && !conn_is_free(n, conn);
-}
-
 /* Alice's first bytes on a connection that she has dialed. */
 static size_t call(uint32_t conn, uint8_t *hello)
 {
     assert_int_equal(dials, conn + 1);
-    engine_dialed(engines[ALICE], conn, true);
-    return speak(ALICE, conn, hello);
+    return greet(ALICE, conn, hello);
 }
 
 static void post(void)
@@ -97,11 +55,6 @@ static void post(void)
     assert_int_equal(
         message_post(&messages[ALICE], ids[BOB], "word", 4, NULL, 0),
         pcclSuccess);
-}
-
-static enum conn_state state_at(uint32_t who, uint32_t conn)
-{
-    return engines[who]->links.conns[conn]->state;
 }
 
 /* Kind of the next event at Bob; -1: none. */
@@ -125,10 +78,10 @@ static void test_an_overtaken_call_is_refused(void **state)
         tick(ALICE, i * PCCL_S / 10);
     size_t later = call(1, second);
     assert_true(engine_accepted(engines[BOB], 1));
-    assert_true(hear(BOB, 1, second, later));
+    assert_true(heard(BOB, 1, second, later));
     assert_int_equal(state_at(BOB, 1), CONN_OPEN);
     assert_true(engine_accepted(engines[BOB], 0));
-    assert_false(hear(BOB, 0, first, size));
+    assert_false(heard(BOB, 0, first, size));
     assert_int_equal(closed[BOB], 1);
     assert_int_equal(state_at(BOB, 1), CONN_OPEN);
 }
@@ -141,13 +94,13 @@ static void test_a_newer_call_replaces(void **state)
     post();
     size_t size = call(0, hello);
     assert_true(engine_accepted(engines[BOB], 0));
-    assert_true(hear(BOB, 0, hello, size));
+    assert_true(heard(BOB, 0, hello, size));
     engine_closed(engines[ALICE], 0);
     for (uint32_t i = 1; i < 10 && dials == 1; i++)
         tick(ALICE, i * PCCL_S / 10);
     size = call(1, hello);
     assert_true(engine_accepted(engines[BOB], 1));
-    assert_true(hear(BOB, 1, hello, size));
+    assert_true(heard(BOB, 1, hello, size));
     assert_int_equal(closed[BOB], 1);
     assert_int_equal(state_at(BOB, 1), CONN_OPEN);
 }
@@ -160,16 +113,16 @@ static void test_last_words_before_the_loss(void **state)
     post();
     size_t size = call(0, bytes);
     assert_true(engine_accepted(engines[BOB], 0));
-    assert_true(hear(BOB, 0, bytes, size));
+    assert_true(heard(BOB, 0, bytes, size));
     size = speak(BOB, 0, bytes);
-    assert_true(hear(ALICE, 0, bytes, size));
+    assert_true(heard(ALICE, 0, bytes, size));
     post();
     size = speak(ALICE, 0, bytes); /* two messages */
-    assert_true(hear(BOB, 0, bytes, size - 1));
+    assert_true(heard(BOB, 0, bytes, size - 1));
     message_lose(&messages[BOB], ids[ALICE]);
     assert_int_equal(next_event(), EVENT_MESSAGE);
     assert_int_equal(next_event(), -1); /* more may be in the socket */
-    assert_true(hear(BOB, 0, bytes + size - 1, 1));
+    assert_true(heard(BOB, 0, bytes + size - 1, 1));
     engine_rx_dry(engines[BOB], 0); /* the socket is empty */
     assert_int_equal(closed[BOB], 1);
     assert_int_equal(next_event(), EVENT_MESSAGE);
@@ -185,7 +138,7 @@ static void test_silence_is_no_end(void **state)
     post();
     size_t size = call(0, bytes);
     assert_true(engine_accepted(engines[BOB], 0));
-    assert_true(hear(BOB, 0, bytes, size));
+    assert_true(heard(BOB, 0, bytes, size));
     engine_rx_dry(engines[BOB], 0);
     assert_int_equal(closed[BOB], 0);
     assert_int_equal(next_event(), -1);
