@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../host/hosted.h"
 #include "averages.h"
 #include "election.h"
 #include "faults.h"
@@ -193,11 +194,6 @@ static void proc_close(void *user, uint32_t conn)
     sim_stream_leave(p->sim, stream, p->conns[conn].side);
 }
 
-static void proc_changed(void *user)
-{
-    (void)user;
-}
-
 /* The stream ended. */
 static bool conn_lost(struct sim_proc *p, uint32_t conn)
 {
@@ -229,13 +225,13 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     struct session_config config = {
         .driver = {p, proc_dial, proc_close, proc_dial_master,
                    .round_trip = sim_round_trip},
-        .events = {p, proc_to_master, proc_changed, NULL, NULL},
+        .events = {.user = p, .to_master = proc_to_master},
         .pool_size = s->options.pool,
         .deadline = SIM_DEADLINE,
         .now = strange_now(s, &p->clock)};
     if (s->options.share > 0) memory_outputs(&config.driver);
     memory_exchanges(&config.driver);
-    SIM_CHECK(s, session_init(p->session, &config), "no memory");
+    SIM_CHECK(s, host_open(p->session, &config), "no memory");
     p->session->waits.reports = s->options.reports;
     p->session->partial.piece = 64;
     p->session->engine->links.fill_size = s->options.single ? 2 * SIM_HOLE : 8;
