@@ -399,6 +399,24 @@ static void on_look(struct agent *agent, const struct link_frame *frame)
     free(answer.bytes);
 }
 
+static void on_evict(struct agent *agent, const struct link_frame *frame)
+{
+    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
+                               .size = frame->size};
+    int64_t host, pid, patience;
+    if (!link_get_number(&texts, &host) || !link_get_number(&texts, &pid) ||
+        !link_get_number(&texts, &patience) || (uint64_t)host != agent->host)
+        return;
+    struct agent_rank *rank = agent->ranks;
+    while (rank && !proc_has(&rank->proc, (pid_t)pid)) rank = rank->next;
+    if (!rank) return;
+    if (patience >= 0)
+        proc_retire(&rank->proc, (double)patience / 1000);
+    else
+        proc_keep(&rank->proc);
+    send_number(agent, LINK_EVICTS, rank->rank, patience >= 0);
+}
+
 static bool on_frame(struct agent_link *link, const struct link_frame *frame)
 {
     struct agent *agent = link->user;
@@ -425,6 +443,9 @@ static bool on_frame(struct agent_link *link, const struct link_frame *frame)
     case LINK_LOOK:
         on_look(agent, frame);
         break;
+    case LINK_EVICT:
+        on_evict(agent, frame);
+        break;
     default: /* LINK_ALIVE */
         break;
     }
@@ -439,6 +460,15 @@ static void on_closed(struct agent_link *link, const char *why)
     ev_break(agent->loop, EVBREAK_ALL);
 }
 
+static void send_ended(struct agent_rank *rank)
+{
+    struct link_texts texts = {0};
+    link_put_number(&texts, rank->proc.wait_status);
+    link_put_number(&texts, rank->proc.left);
+    send_text_frame(rank->agent, LINK_ENDED, rank->rank, &texts);
+    free(texts.bytes);
+}
+
 /* After every turn: reports ended processes. */
 static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
@@ -448,7 +478,7 @@ static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
         if (rank->proc.news) {
             rank->proc.news = false;
             input_end(rank);
-            send_number(agent, LINK_ENDED, rank->rank, rank->proc.wait_status);
+            send_ended(rank);
         }
         if (rank->end_sent || !proc_is_gone(&rank->proc)) continue;
         rank->end_sent = true;

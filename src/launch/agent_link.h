@@ -33,6 +33,8 @@ enum link_type {
     LINK_SIGNAL,    /* number; to the process group of the rank */
     LINK_CLOSE,     /* "1" or "2": this output has no reader any more */
     LINK_LOOK,      /* a silent peer's id, host and process id */
+    LINK_EVICT,     /* a process's host and id, milliseconds that it has to
+                       end by itself; or -1, it stays */
     /* agent to launcher */
     LINK_READY,   /* address of the coordinator as seen from the agent */
     LINK_REFUSED, /* the agent cannot work; the reason */
@@ -40,10 +42,11 @@ enum link_type {
     LINK_FAILED,  /* not started: exit status, text */
     LINK_OUT,
     LINK_ERR,
-    LINK_TAKEN, /* INPUT was written; 1: more is wanted, 0: not */
-    LINK_ENDED, /* wait status */
-    LINK_GONE,  /* the process group is empty, and all output was sent */
-    LINK_SEEN,  /* id of LOOK, and the evidence; of the peer's host only */
+    LINK_TAKEN,  /* INPUT was written; 1: more is wanted, 0: not */
+    LINK_ENDED,  /* wait status; 1: it was left, 0 */
+    LINK_EVICTS, /* the answer to EVICT, if it is this rank: 0, it stays */
+    LINK_GONE,   /* the process group is empty, and all output was sent */
+    LINK_SEEN,   /* id of LOOK, and the evidence; of the peer's host only */
     /* both */
     LINK_ALIVE,
 };

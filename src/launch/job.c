@@ -42,7 +42,7 @@ static uint32_t count_alive(const struct job *job)
 static bool ended_well(const struct rank *rank)
 {
     return !rank->proc.alive && !rank->spare && !rank->host_lost &&
-           rank->proc.wait_status == 0;
+           !rank->evicted && rank->proc.wait_status == 0;
 }
 
 /* Includes ranks whose end is not handled yet. */
@@ -147,6 +147,7 @@ static bool was_killed(const struct rank *rank)
 static int status_of(const struct rank *rank)
 {
     if (rank->host_lost) return EXIT_FAILURE;
+    if (rank->evicted) return EXIT_AFTER_LOSS;
     return was_killed(rank) ? EXIT_SIGNAL + WTERMSIG(rank->proc.wait_status)
                             : WEXITSTATUS(rank->proc.wait_status);
 }
@@ -160,8 +161,16 @@ static void describe(const struct rank *rank, char *text, size_t size)
                         rank->host->remote ? rank->host->name : job->host);
     text += used;
     size -= (size_t)used;
+    if (rank->evicted) {
+        used = snprintf(text, size, "was evicted, and ");
+        text += used;
+        size -= (size_t)used;
+    }
     if (rank->host_lost) {
         snprintf(text, size, "was lost with its host");
+    } else if (rank->proc.left) {
+        snprintf(text, size,
+                 "does not end (it waits in the kernel), so it is left");
     } else if (was_killed(rank)) {
         int number = WTERMSIG(rank->proc.wait_status);
         snprintf(text, size, "was killed by signal %d (%s%s)", number,
@@ -299,7 +308,8 @@ static void news_handle(struct job *job, struct rank *rank)
         if (job->setup.options->elastic) quorum_lower(job, count_alive(job));
     } else if (job->setup.options->elastic) {
         failure_tolerate(rank);
-    } else if (status_of(rank) == EXIT_AFTER_LOSS && count_alive(job) > 0) {
+    } else if (status_of(rank) == EXIT_AFTER_LOSS && !rank->evicted &&
+               count_alive(job) > 0) {
         blame_later(job);
     } else {
         char text[MESSAGE_SIZE / 2];
@@ -374,7 +384,16 @@ static void answer_expired(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)loop;
     (void)events;
-    hosts_give_up(timer->data);
+    struct job *job = timer->data;
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct rank *rank = &job->ranks[i];
+        if (!rank->proc.alive || rank->host->remote) continue;
+        char text[MESSAGE_SIZE / 2];
+        proc_leave(&rank->proc);
+        describe(rank, text, sizeof text);
+        job_message(job->setup.err, "%s", text);
+    }
+    hosts_give_up(job);
 }
 
 static void timeout_expired(struct ev_loop *loop, ev_timer *timer, int events)

@@ -57,6 +57,10 @@ int job_drain_signal(const struct options *options);
  * to the server. */
 void job_look(struct job *job, uint64_t id, uint64_t host, uint32_t pid);
 
+/* A process was evicted: if it is of this job it has a deadline to end by
+ * itself, and is ended (M10g). `back`: it takes part again. */
+void job_evicted(struct job *job, uint64_t host, uint32_t pid, bool back);
+
 /* Prints "pccl-master: ..." on err, ordered with the ranks' output. */
 __attribute__((format(printf, 2, 3))) void job_message(struct sink *err,
                                                        const char *format, ...);

@@ -1,5 +1,6 @@
 /* job_host.c - hosts of a job, and reports of their agents. */
 #include "../master/server/master_server.h"
+#include "../base/host.h"
 #include "host_room.h"
 #include "job_rank.h"
 #include "reach.h"
@@ -82,10 +83,12 @@ static int wait_status_of(int64_t number)
     return status >= 0 && WIFSIGNALED(status) ? status : EXIT_FAILURE << 8;
 }
 
-static void on_ended(struct rank *rank, int64_t wait_status)
+static void on_ended(struct rank *rank, struct link_texts *texts)
 {
-    if (!rank->proc.alive) return;
-    rank->proc.wait_status = wait_status_of(wait_status);
+    int64_t status, left;
+    if (!rank->proc.alive || !link_get_number(texts, &status)) return;
+    rank->proc.left = link_get_number(texts, &left) && left;
+    rank->proc.wait_status = wait_status_of(status);
     rank->proc.alive = false;
     rank->proc.news = true;
     rank->proc.lingering = true;
@@ -132,18 +135,48 @@ static void on_seen(const struct job *job, struct link_texts *texts)
                                (enum evidence)evidence);
 }
 
-void job_look(struct job *job, uint64_t id, uint64_t host, uint32_t pid)
+static void agents_tell(struct job *job, enum link_type type,
+                        const int64_t numbers[3])
 {
     struct link_texts texts = {0};
-    link_put_number(&texts, (int64_t)id);
-    link_put_number(&texts, (int64_t)host);
-    link_put_number(&texts, pid);
+    for (size_t i = 0; i < 3; i++) link_put_number(&texts, numbers[i]);
     for (uint32_t i = 0; i < job->host_count; i++) {
         const struct host *h = &job->hosts[i];
         if (h->remote && h->ready && !h->lost)
-            remote_send(h->remote, LINK_LOOK, 0, texts.bytes, texts.size);
+            remote_send(h->remote, type, 0, texts.bytes, texts.size);
     }
     free(texts.bytes);
+}
+
+void job_look(struct job *job, uint64_t id, uint64_t host, uint32_t pid)
+{
+    agents_tell(job, LINK_LOOK, (int64_t[]){(int64_t)id, (int64_t)host, pid});
+}
+
+static bool some_evicted(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->ranks[i].evicted && job->ranks[i].proc.alive) return true;
+    return false;
+}
+
+void job_evicted(struct job *job, uint64_t host, uint32_t pid, bool back)
+{
+    int64_t ms = job->setup.options->deadline_ns / PCCL_MS;
+    if (ms == 0) ms = DEADLINE_DEFAULT_MS;
+    if (back && !some_evicted(job)) return;
+    for (uint32_t i = 0; i < job->count && host == host_id(); i++) {
+        struct rank *rank = &job->ranks[i];
+        if (rank->host->remote || !proc_has(&rank->proc, (pid_t)pid)) continue;
+        rank->evicted = !back;
+        if (back)
+            proc_keep(&rank->proc);
+        else
+            proc_retire(&rank->proc, (double)ms / 1000);
+        return;
+    }
+    agents_tell(job, LINK_EVICT,
+                (int64_t[]){(int64_t)host, pid, back ? -1 : ms});
 }
 
 static bool on_frame(void *user, const struct link_frame *frame)
@@ -174,7 +207,10 @@ static bool on_frame(void *user, const struct link_frame *frame)
         input_taken(&rank->input, link_get_number(&texts, &number) && number);
         break;
     case LINK_ENDED:
-        if (link_get_number(&texts, &number)) on_ended(rank, number);
+        on_ended(rank, &texts);
+        break;
+    case LINK_EVICTS:
+        rank->evicted = link_get_number(&texts, &number) && number;
         break;
     case LINK_GONE:
         rank_is_over(rank);

@@ -281,7 +281,7 @@ static void start_there(struct rank *rank, char *const *env, enum reads reads,
     remote_start(rank, env, reads != READS_NOTHING || rank->spare);
     rank->proc.pid = 0;
     rank->proc.alive = true;
-    rank->proc.news = rank->proc.lingering = false;
+    rank->proc.news = rank->proc.lingering = rank->proc.left = false;
     rank->closing[0] = rank->closing[1] = false;
     stream_open(&rank->proc.out, job->setup.out, -1, name, false);
     stream_open(&rank->proc.err, err_sink(job), -1, name, true);
@@ -297,7 +297,7 @@ int rank_start(struct rank *rank)
     enum reads reads = rank_reads(rank);
     char **env = env_make(rank);
     int status = 0;
-    rank->good = rank->host_lost = rank->drained = false;
+    rank->good = rank->host_lost = rank->drained = rank->evicted = false;
     rank->started = ev_time();
     outputs_make(rank, &outputs);
     if (rank->host->remote)

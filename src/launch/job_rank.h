@@ -31,6 +31,7 @@ struct rank {
     bool newcomer;   /* joins, or will join, a running job */
     bool drained;    /* it was asked to leave */
     bool host_lost;  /* it ended because its host did */
+    bool evicted;    /* by the coordinator, so it ends (M10g) */
     bool closing[2]; /* its host knows that our output or errors are closed */
     ev_timer respawn;
     ev_tstamp started;

@@ -68,6 +68,7 @@ static void tell_statuses(const struct job *job)
         while (last + 1 < job->count &&
                rank[last + 1 - i].spare == rank->spare &&
                rank[last + 1 - i].host_lost == rank->host_lost &&
+               rank[last + 1 - i].evicted == rank->evicted &&
                rank[last + 1 - i].proc.wait_status == status)
             last++;
         if (rank->spare || rank->proc.pid == 0) continue;
@@ -77,6 +78,8 @@ static void tell_statuses(const struct job *job)
             snprintf(ranks, sizeof ranks, "rank %u", i);
         if (rank->host_lost)
             job_message(job->setup.err, "%s: lost with the host", ranks);
+        else if (rank->evicted)
+            job_message(job->setup.err, "%s: evicted", ranks);
         else if (WIFSIGNALED(status))
             job_message(job->setup.err, "%s: signal %d", ranks,
                         WTERMSIG(status));

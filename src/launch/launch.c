@@ -115,6 +115,12 @@ static void look(void *user, uint64_t id, uint64_t host, uint32_t pid)
     if (launch->job) job_look(launch->job, id, host, pid);
 }
 
+static void evicted(void *user, uint64_t host, uint32_t pid, bool back)
+{
+    const struct launch *launch = user;
+    if (launch->job) job_evicted(launch->job, host, pid, back);
+}
+
 /* Whether ranks on other hosts need to reach us. */
 static bool hosts_are_far(const struct host_list *hosts)
 {
@@ -182,6 +188,7 @@ static bool server_open(struct launch *launch)
         .aborted = aborted,
         .over = over,
         .look = look,
+        .evicted = evicted,
     };
     char error[MESSAGE_SIZE / 2] = "";
     char text[ADDRESS_SIZE];

@@ -54,9 +54,68 @@ static void child_ended(struct ev_loop *loop, ev_child *child, int events)
     proc->alive = false;
     proc->news = true;
     proc->lingering = true;
+    proc_keep(proc);
     if (kill(-proc->pid, SIGTERM) != 0) group_forget(proc);
     proc->sweep_until = ev_now(loop) + LAUNCH_GRACE;
     ev_timer_again(loop, &proc->sweep);
+}
+
+/* Who does not die by SIGKILL waits in the kernel (state D), for as long as a
+ * disk or another host wishes. */
+void proc_leave(struct proc *proc)
+{
+    if (!proc->alive) return;
+    ev_child_stop(proc->loop, &proc->child);
+    proc_keep(proc);
+    proc->wait_status = SIGKILL;
+    proc->alive = false;
+    proc->news = proc->left = true;
+    group_forget(proc);
+    stream_close(&proc->out);
+    stream_close(&proc->err);
+}
+
+static void step_due(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)events;
+    struct proc *proc = timer->data;
+    double patience = LAUNCH_GRACE;
+    if (proc->step == PROC_DIES) {
+        proc_leave(proc);
+        return;
+    }
+    if (proc->step == PROC_LEAVES) {
+        proc->step = PROC_ENDS;
+        proc_signal(proc, SIGTERM);
+        proc_signal(proc, SIGCONT);
+    } else {
+        proc->step = PROC_DIES;
+        patience = LAUNCH_ANSWER;
+        proc_kill(proc);
+    }
+    ev_timer_set(timer, patience, 0.);
+    ev_timer_start(loop, timer);
+}
+
+void proc_retire(struct proc *proc, double patience)
+{
+    if (!proc->alive || proc->step != PROC_STAYS) return;
+    proc->step = PROC_LEAVES;
+    proc_signal(proc, SIGCONT);
+    ev_timer_set(&proc->next, patience, 0.);
+    ev_timer_start(proc->loop, &proc->next);
+}
+
+void proc_keep(struct proc *proc)
+{
+    proc->step = PROC_STAYS;
+    ev_timer_stop(proc->loop, &proc->next);
+}
+
+bool proc_has(const struct proc *proc, pid_t pid)
+{
+    return proc->alive && pid > 0 &&
+           (pid == proc->pid || getpgid(pid) == proc->pid);
 }
 
 void proc_init(struct proc *proc, struct ev_loop *loop, int guard_fd)
@@ -66,7 +125,8 @@ void proc_init(struct proc *proc, struct ev_loop *loop, int guard_fd)
     proc->out.fd = proc->err.fd = -1;
     ev_child_init(&proc->child, child_ended, 0, 0);
     ev_timer_init(&proc->sweep, sweep_tick, 0., LAUNCH_SWEEP);
-    proc->child.data = proc->sweep.data = proc;
+    ev_timer_init(&proc->next, step_due, 0., 0.);
+    proc->child.data = proc->sweep.data = proc->next.data = proc;
 }
 
 void proc_signal(const struct proc *proc, int number)
@@ -85,6 +145,7 @@ void proc_free(struct proc *proc)
     stream_close(&proc->err);
     ev_child_stop(proc->loop, &proc->child);
     ev_timer_stop(proc->loop, &proc->sweep);
+    ev_timer_stop(proc->loop, &proc->next);
 }
 
 /* ours: the read end of a new pipe. */
@@ -197,7 +258,7 @@ int proc_start(struct proc *proc, const struct proc_request *request,
     if (pid > 0) {
         proc->pid = pid;
         proc->alive = true;
-        proc->news = proc->lingering = false;
+        proc->news = proc->lingering = proc->left = false;
         ev_timer_stop(proc->loop, &proc->sweep);
         if (out >= 0)
             stream_open(&proc->out, request->out_sink, out, request->name,

@@ -14,11 +14,14 @@ struct proc {
     bool alive;     /* started and not reaped */
     bool news;      /* it has ended, and its owner has not handled that yet */
     bool lingering; /* dead, but its process group is not empty */
+    bool left;      /* it could not be ended: nobody waits for it any more */
     int wait_status;
     struct stream out, err;
     ev_child child;
     ev_timer sweep; /* after the end: checks for remaining processes */
     ev_tstamp sweep_until;
+    enum proc_step { PROC_STAYS, PROC_LEAVES, PROC_ENDS, PROC_DIES } step;
+    ev_timer next; /* step */
 };
 
 struct proc_request {
@@ -44,6 +47,15 @@ int proc_start(struct proc *proc, const struct proc_request *request,
 
 /* Signals its whole process group. */
 void proc_signal(const struct proc *proc, int number);
+/* Ends it: it is continued, and has `patience` to end by itself; then SIGTERM,
+ * SIGKILL, and it is left. */
+void proc_retire(struct proc *proc, double patience);
+/* It stays after all. */
+void proc_keep(struct proc *proc);
+/* Nobody waits for it any more; counts as killed. */
+void proc_leave(struct proc *proc);
+/* Whether the process with that number is it, or one of its group. */
+bool proc_has(const struct proc *proc, pid_t pid);
 /* Kills all remaining processes at once. */
 void proc_kill(struct proc *proc);
 /* Whether process, group and output are gone. */

@@ -66,6 +66,7 @@ static bool on_frame(struct agent_link *link, const struct link_frame *frame)
     case LINK_ENDED:
     case LINK_GONE:
     case LINK_SEEN:
+    case LINK_EVICTS:
         return remote->setup.events.on_frame(remote->setup.events.user, frame);
     default:
         break;

@@ -167,8 +167,10 @@ void master_evict(struct master *m, uint32_t link, const char *reason,
     size_t size = strnlen(reason, WIRE_TEXT_MAX);
     memcpy(evict.abort.text, reason, size);
     if (p->state == PEER_MEMBER || p->state == PEER_REGISTERED) {
-        struct master_note note = {
-            .kind = NOTE_EVICTED, .peer = p, .reason = reason};
+        struct master_note note = {.kind = NOTE_EVICTED,
+                                   .peer = p,
+                                   .reason = reason,
+                                   .code = (int32_t)kind};
         master_note_send(m, &note);
     }
     master_send(m, link, &evict);

@@ -34,7 +34,7 @@ struct master_note {
     const char *reason;
     uint32_t old_epoch, epoch, old_size, size, joined;
     pccl_ns took; /* VIEW: from the cause to the decision */
-    int32_t code; /* ABORTED */
+    int32_t code; /* ABORTED; EVICTED: enum wire_evict */
 };
 
 #endif

@@ -198,9 +198,11 @@ static size_t make_fit(struct fuzz_input *in, char *to)
         if (bits & 32) link_put(&texts, bits & 64 ? "127.0.0.1:80" : "no:0");
         break;
     case 1:
-        link_put_number(&texts, bits);
+        if (bits & 32) type = LINK_EVICT;
+        if (type == LINK_LOOK) link_put_number(&texts, bits);
         link_put_number(&texts, bits & 8 ? HOST : 3);
-        link_put_number(&texts, bits & 16 ? getpid() : 999999999);
+        link_put_number(&texts, bits & 16 ? getpid() : 1000000000);
+        link_put_number(&texts, bits & 64 ? -1 : 0);
         break;
     default:
         type = LINK_INPUT;

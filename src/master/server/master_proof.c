@@ -192,11 +192,37 @@ void master_server_answer(struct master_server *server, uint64_t ticket,
     server_finish_turn(server);
 }
 
+/* The process of that peer takes part by another one, too. */
+static bool takes_part(const struct master *m, const struct master_peer *one)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p != one &&
+            (p->state == PEER_MEMBER || p->state == PEER_REGISTERED) &&
+            p->info.pid == one->info.pid && p->info.host == one->info.host)
+            return true;
+    }
+    return false;
+}
+
+/* Rule M10g. */
+static void tell_evicted(struct master_server *s,
+                         const struct master_note *note)
+{
+    bool back = note->kind == NOTE_REGISTERED;
+    bool evicted = note->kind == NOTE_EVICTED && note->code == WIRE_EVICT_FINAL;
+    if (!s->options.evicted || (!back && !evicted)) return;
+    if (evicted && takes_part(&s->machine, note->peer)) return;
+    s->options.evicted(s->options.user, note->peer->info.host & ~(uint64_t)1,
+                       note->peer->info.pid, back);
+}
+
 void proof_note(struct master_server *s, const struct master_note *note)
 {
     struct master_guest guest;
     bool joined = note->kind == NOTE_JOINED;
     bool left = note->kind == NOTE_LEFT || note->kind == NOTE_LOST;
+    tell_evicted(s, note);
     if (!s->options.told || (!joined && !left)) return;
     describe(note->peer, s->machine.groups[note->peer->group].number, &guest);
     s->options.told(s->options.hook, &guest,

@@ -62,6 +62,10 @@ struct master_server_options {
     pccl_ns warn_after; /* age of a wait that is told (rule W5); 0: never */
     /* A peer called pcclAbortRun. */
     void (*aborted)(void *user, int code, int rank);
+    /* A process was evicted, so it is to be ended, unless it comes again:
+     * `back`, which is told of each process that comes. Not inside of a call of
+     * this server. NULL: nobody is told. */
+    void (*evicted)(void *user, uint64_t host, uint32_t pid, bool back);
     /* It leads no more (H12): it is to be closed, and opened again. May be NULL
      * without `masters`. */
     void (*over)(void *user);

@@ -1,7 +1,8 @@
 /* stub_server.c - a stub of master_server for tests of the launcher. It
  * executes one command line per connection: "abort CODE RANK", "report TEXT",
- * "warn TEXT", "loss TEXT", "members N", "pending N" or "ended". Reports the
- * quorum that it gets. */
+ * "warn TEXT", "loss TEXT", "members N", "pending N", "ended", "evict PID" or
+ * "back PID", of this host. Reports the quorum that it gets. */
+#include "../../../src/base/host.h"
 #include "../../../src/master/server/master_server.h"
 
 #include <arpa/inet.h>
@@ -42,6 +43,10 @@ static void command_run(struct master_server *server, char *line)
         server->pending = (uint32_t)atoi(line + 8);
     else if (strcmp(line, "ended") == 0)
         server->ended = true;
+    else if (sscanf(line, "evict %d", &code) == 1)
+        o->evicted(o->user, host_id(), (uint32_t)code, false);
+    else if (sscanf(line, "back %d", &code) == 1)
+        o->evicted(o->user, host_id(), (uint32_t)code, true);
 }
 
 static void connection_came(struct ev_loop *loop, ev_io *io, int events)

@@ -44,6 +44,13 @@ static void keep_abort(void *user, int code, int rank)
     b->server = NULL;
 }
 
+static void keep_evicted(void *user, uint64_t host, uint32_t pid, bool back)
+{
+    struct bench *b = user;
+    assert_int_equal(host & 1, 0);
+    b->evicted_pid = back ? 0 : pid;
+}
+
 static void open_with(struct bench *b, const char *host, const char *journal,
                       struct secure_keys *keys, uint32_t quorum,
                       pccl_ns deadline)
@@ -61,7 +68,8 @@ static void open_with(struct bench *b, const char *host, const char *journal,
                                       .key = keys ? keys->own.key : NULL,
                                       .user = b,
                                       .report = keep_line,
-                                      .aborted = keep_abort};
+                                      .aborted = keep_abort,
+                                      .evicted = keep_evicted};
     b->server = master_server_open(&o, error, sizeof error);
     if (!b->server) fail_msg("%s", error);
     ev_timer_init(&b->watchdog, on_watchdog, PATIENCE_S, 0.);

@@ -19,6 +19,7 @@ struct bench {
     char lines[LINES_MAX][LINE_SIZE];
     bool close_on_abort;
     int aborts, abort_code, abort_rank;
+    uint32_t evicted_pid;     /* of the last one */
     struct secure_keys *keys; /* by which its peers dial; NULL: in clear */
 };
 

@@ -288,6 +288,7 @@ static void test_a_silent_member_is_evicted(void **state)
     assert_non_null(strstr(p[1].msg.abort.text, "silent"));
     /* On a busy machine the coordinator also says that it did not run. */
     bench_expect_line(&b, "rank 1 (pid 101) evicted: was silent for ");
+    assert_int_equal(b.evicted_pid, 101);
     peer_expect(&p[0], WIRE_FLUSH);
     for (int i = 0; i < 2; i++) peer_close(&p[i]);
     bench_close(&b);

@@ -1,0 +1,225 @@
+/* test_launch_evicted.c - tests that whoever is evicted is ended, replaced as
+ * one that died, and told (rule M10g). */
+#include "run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Both ranks here, and the second one by an agent. */
+static const char *const places[] = {"localhost:4", "localhost,far"};
+
+/* Rank 1 is the victim. Rank 0 tells what the next lines of the input say, and
+ * ends with them. */
+#define TELLS                                                                  \
+    "while read what pid; do \"$HELPER\" tell $what $pid; done; exit 0"
+
+static void say(const struct run *run, const char *what, pid_t pid)
+{
+    char line[64];
+    int size = snprintf(line, sizeof line, "%s %d\n", what, (int)pid);
+    assert_int_equal(write(run->in, line, (size_t)size), size);
+}
+
+/* It stands still, and does not mind SIGTERM. */
+static void test_the_hung(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct run run;
+        pid_t pid;
+        RUN(&run, "--elastic", "--deadline", "1", "-print-all-exitcodes",
+            "--launcher", "fork", "-hosts", places[i], "-n", "2", "sh", "-c",
+            "[ $RANK = 0 ] || exec \"$HELPER\" ignore; " TELLS);
+        int fd = run_process(&run, "ignore", &pid);
+        kill(pid, SIGSTOP);
+        say(&run, "evict", pid);
+        run_finish(&run);
+        assert_int_equal(run.status, 0);
+        assert_has(run.errors,
+                   "was evicted, and was killed by signal 9 (Killed); 1 left");
+        assert_has(run.errors, "rank 1: evicted\n");
+        assert_gone(fd);
+        run_free(&run);
+    }
+}
+
+/* Continued it ends as it likes, which is no success; also where it is a child
+ * of the rank. */
+static void test_it_ends_by_itself(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {"exec \"$HELPER\" trap 15 0",
+                                           "\"$HELPER\" trap 15 0; exit 0"};
+    for (int i = 0; i < 4; i++) {
+        struct run run;
+        pid_t pid;
+        char command[256];
+        snprintf(command, sizeof command, "[ $RANK = 1 ] && { %s; }; " TELLS,
+                 commands[i / 2]);
+        RUN(&run, "--elastic", "--deadline", "1", "--launcher", "fork",
+            "-hosts", places[i % 2], "-n", "2", "sh", "-c", command);
+        int fd = run_process(&run, "trap", &pid);
+        kill(pid, SIGSTOP);
+        say(&run, "evict", pid);
+        run_errors_await(&run, "was evicted, and ");
+        run_finish(&run);
+        assert_int_equal(run.status, 0);
+        assert_gone(fd);
+        run_free(&run);
+    }
+}
+
+static void test_replaced(void **state)
+{
+    (void)state;
+    static const char *const options[][2] = {{"--respawn", "--elastic"},
+                                             {"--spares", "1"}};
+    static const char *const told[] = {"1 left, a new one starts in 0.1 s",
+                                       "1 left, spare 2 takes part"};
+    for (int i = 0; i < 4; i++) {
+        struct run run;
+        pid_t pid;
+        char line[64];
+        RUN(&run, options[i / 2][0], options[i / 2][1], "--deadline", "1",
+            "--launcher", "fork", "-hosts",
+            i % 2 ? "localhost,far:2" : "localhost:3", "-n", "2", "sh", "-c",
+            "[ ! \"$PCCL_SPARE\" ] || read x; "
+            "[ ! \"$PCCL_JOIN\" ] || { echo new; exit 0; }; "
+            "[ $RANK = 0 ] || exec \"$HELPER\" hold up; " TELLS);
+        int fd = run_process(&run, "up", &pid);
+        kill(pid, SIGSTOP);
+        say(&run, "evict", pid);
+        run_line(&run, line, sizeof line);
+        assert_string_equal(line, "new");
+        run_finish(&run);
+        assert_int_equal(run.status, 0);
+        assert_has(run.errors, told[i / 2]);
+        assert_gone(fd);
+        run_free(&run);
+    }
+}
+
+/* A job that is not elastic ends with it. */
+static void test_not_elastic(void **state)
+{
+    (void)state;
+    struct run run;
+    pid_t pid;
+    RUN(&run, "--deadline", "1", "-n", "2", "sh", "-c",
+        "[ $RANK = 0 ] || exec \"$HELPER\" hold up; read what pid; "
+        "\"$HELPER\" tell $what $pid; exec sleep 1000");
+    int fd = run_process(&run, "up", &pid);
+    kill(pid, SIGSTOP);
+    say(&run, "evict", pid);
+    run_finish(&run);
+    assert_int_equal(run.status, 101);
+    assert_has(run.errors, "was evicted, and was killed by signal 15 "
+                           "(Terminated); ending the job");
+    assert_gone(fd);
+    run_free(&run);
+}
+
+/* The process has come to the run again, so it is let be. */
+static void test_back(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct run run;
+        pid_t pid;
+        RUN(&run, "--elastic", "--deadline", "1", "--launcher", "fork",
+            "-hosts", places[i], "-n", "2", "sh", "-c",
+            "[ $RANK = 1 ] && exec \"$HELPER\" trap 10 0; " TELLS);
+        int fd = run_process(&run, "trap", &pid);
+        kill(pid, SIGSTOP);
+        say(&run, "back", pid);
+        say(&run, "evict", 1); /* nobody here */
+        say(&run, "evict", pid);
+        say(&run, "back", pid);
+        say(&run, "report", 0); /* the others are handled */
+        run_errors_await(&run, "pccl-master: 0\n");
+        usleep(2500 * 1000); /* longer than a deadline and the grace */
+        kill(pid, SIGUSR1);
+        run_finish(&run);
+        assert_int_equal(run.status, 0);
+        assert_has_not(run.errors, "evicted");
+        assert_gone(fd);
+        run_free(&run);
+    }
+}
+
+/* Holds a process in its exit, where SIGKILL has no effect any more, as a disk
+ * that does not answer does. */
+static pid_t holder_start(pid_t victim)
+{
+    int ends[2];
+    char byte;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        bool held = ptrace(PTRACE_SEIZE, victim, NULL, PTRACE_O_TRACEEXIT) == 0;
+        ssize_t ignored = write(ends[1], held ? "1" : "0", 1);
+        (void)ignored;
+        close_range(3, ~0U, 0); /* the launcher's input, too */
+        for (;;) pause();
+    }
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    close(ends[1]);
+    if (byte == '1') return pid;
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    return 0;
+}
+
+/* In the kernel nothing ends it: nobody waits for it. */
+static void test_in_the_kernel(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct run run;
+        pid_t pid;
+        RUN(&run, "--elastic", "--deadline", "1", "--launcher", "fork",
+            "-hosts", places[i % 2], "-n", "2", "sh", "-c",
+            "[ $RANK = 0 ] || exec \"$HELPER\" hold up; " TELLS);
+        int fd = run_process(&run, "up", &pid);
+        pid_t holder = holder_start(pid);
+        if (holder == 0) {
+            kill(run.pid, SIGTERM);
+            run_finish(&run);
+            run_free(&run);
+            skip();
+        }
+        if (i < 2)
+            say(&run, "evict", pid);
+        else
+            say(&run, "abort 5", 0); /* the same when a job ends */
+        run_errors_await(&run, "does not end (it waits in the kernel), so it "
+                               "is left");
+        run_finish(&run);
+        assert_int_equal(run.status, i < 2 ? 0 : 5);
+        kill(holder, SIGKILL);
+        waitpid(holder, NULL, 0);
+        assert_gone(fd);
+        run_free(&run);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    run_arguments(argc, argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_hung),
+        cmocka_unit_test(test_it_ends_by_itself),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_not_elastic),
+        cmocka_unit_test(test_back),
+        cmocka_unit_test(test_in_the_kernel),
+    };
+    return cmocka_run_group_tests_name("launch/evicted", tests, NULL, NULL);
+}
