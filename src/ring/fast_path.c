@@ -195,8 +195,7 @@ static bool fits(struct engine *e, struct fast_path *q,
         if (channel_room(q->eps[i].conn->channel, &to) < FRAME_SIZE + q->sends)
             return false;
     }
-    return r->plan.coll != COLL_ALLREDUCE ||
-           r->call.sendbuf != r->call.recvbuf || own_fits(e, q, q->size);
+    return true;
 }
 
 bool fast_may_begin(struct engine *e, const struct op_request *r)
@@ -299,7 +298,6 @@ static void send_to_all(struct engine *e, struct fast_path *q)
     size_t size = FRAME_SIZE + q->sends;
     if (q->posts) {
         uint8_t *to = board_begin(&e->links.board);
-        q->own_body = to + FRAME_SIZE;
         write_frame(q, body, to);
         board_post(&e->links.board, size | mark_post(e, q));
     }
@@ -343,17 +341,6 @@ bool fast_start(struct engine *e, const struct op_request *r)
 
 /* -------------------------------------------------------------- finishing */
 
-static void fold(struct engine *e, struct fast_path *q)
-{
-    const struct op_request *r = q->r;
-    const uint8_t *own = r->call.sendbuf;
-    if (r->call.sendbuf == r->call.recvbuf) {
-        memcpy(q->own, r->call.sendbuf, q->size);
-        own = q->own;
-    }
-    fast_sum(e, q, r->call.recvbuf, own, 0, q->size);
-}
-
 static void take_root(const struct fast_path *q)
 {
     for (uint32_t i = 0; i < q->ep_count; i++) {
@@ -374,9 +361,12 @@ static void take_blocks(const struct engine *e, const struct fast_path *q)
     }
 }
 
+/* A flat sum is in the copy already. */
 static void keep(struct fast_path *q)
 {
-    if (q->size > 0) memcpy(q->cached->bytes, q->r->call.recvbuf, q->result);
+    bool summed = !q->tree && q->r->plan.coll == COLL_ALLREDUCE;
+    if (q->size > 0 && !summed)
+        memcpy(q->cached->bytes, q->r->call.recvbuf, q->result);
     q->cached->seq = q->frame.seq;
     q->cached->size = q->result;
     q->cached->old = false;
@@ -394,20 +384,18 @@ bool fast_posts_hold(const struct fast_path *q)
     return all;
 }
 
-static bool take_all(struct engine *e, struct fast_path *q)
+static bool take_all(const struct engine *e, struct fast_path *q)
 {
     if (q->size == 0) return true;
+    if (q->r->plan.coll == COLL_ALLREDUCE) {
+        fast_sum(e, q, q->cached->bytes, 0, q->size);
+        return fast_take_sum(q);
+    }
     if (q->r->plan.coll == COLL_BROADCAST)
         take_root(q);
-    else if (q->r->plan.coll == COLL_ALLGATHER)
-        take_blocks(e, q);
     else
-        fold(e, q);
-    if (fast_posts_hold(q)) return true;
-    bool in_place = q->r->call.sendbuf == q->r->call.recvbuf;
-    if (q->r->plan.coll == COLL_ALLREDUCE && in_place)
-        memcpy(q->r->call.recvbuf, q->own, q->size);
-    return false;
+        take_blocks(e, q);
+    return fast_posts_hold(q);
 }
 
 static void finish(struct engine *e, struct fast_path *q)
@@ -489,7 +477,7 @@ struct op *fast_convert(struct engine *e)
     struct fast_path *q = &e->fast;
     bool holds = q->pairs && q->holds;
     const struct op_request *r = q->r;
-    if (q->sums) fast_sums_undo(q);
+    bool all = !q->tree && !q->pairs && (q->sums || q->left == 0);
     q->r = NULL;
     q->tag->next = q->frame.seq;
     struct op *op = engine_launch(e, r, false);
@@ -499,8 +487,10 @@ struct op *fast_convert(struct engine *e)
         fast_star_hold(e, op);
         return op;
     }
-    /* As its DATA had it; `cached` gives the slot. */
+    /* As its DATA had it; `cached` gives the slot, and may have a part of this
+     * sum when all are heard (rule D6). */
     if (!q->pairs) op->confirm = false;
+    if (all) op_drop_older(e, op);
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];
         bool above = !q->tree || plan_is_parent(&op->plan, ep->rank);

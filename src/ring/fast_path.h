@@ -84,15 +84,15 @@ struct fast_path {
     struct cached_result *cached; /* of the previous operation with this tag */
     uint32_t size;                /* of a vector or block */
     uint32_t result;              /* bytes in the receive buffer */
-    uint32_t sends; /* bytes to each of the others; not in a tree */
-    bool tree;      /* it goes over the tree */
-    bool posts;     /* its frame goes to all as one post (rule L11), */
-    bool sums;      /* ... and each member adds up a part (rule D9f), */
-    bool has_sum;   /* ... which this one has posted; */
-    uint32_t looks; /* since then, for those of the others */
-    uint8_t *own_body, *own_sum; /* what it has posted: its vector, its part */
-    bool pairs;                  /* each member gets other bytes (rule D9d) */
-    bool spoked; /* the last operation is one of `star` (rule D9e) */
+    uint32_t sends;   /* bytes to each of the others; not in a tree */
+    bool tree;        /* it goes over the tree */
+    bool posts;       /* its frame goes to all as one post (rule L11), */
+    bool sums;        /* ... and each member adds up a part (rule D9f), */
+    bool has_sum;     /* ... which this one has posted; */
+    uint32_t looks;   /* since then, for those of the others */
+    uint8_t *own_sum; /* the part that it has posted */
+    bool pairs;       /* each member gets other bytes (rule D9d) */
+    bool spoked;      /* the last operation is one of `star` (rule D9e) */
     struct fast_star star;
     bool holds;         /* ... has them, and waits for DONE */
     bool has_sent;      /* all that goes before anything is received */
@@ -100,7 +100,7 @@ struct fast_path {
     struct frame frame; /* of both heads: */
     uint8_t head[FRAME_SIZE];  /* the header with a vector, */
     uint8_t empty[FRAME_SIZE]; /* the header without one */
-    /* Copy of an in-place input; in a tree the sum or the blocks. */
+    /* In a tree the sum or the blocks; in pairs the block. */
     uint8_t *own;
     size_t own_size;
     uint64_t sent, received; /* bytes so far, with headers */

@@ -12,9 +12,10 @@
 enum { LOOKS_MORE = 64 };
 
 void fast_sum(const struct engine *e, const struct fast_path *q, uint8_t *to,
-              const uint8_t *own, size_t at, size_t size)
+              size_t at, size_t size)
 {
     const struct op_request *r = q->r;
+    const uint8_t *own = r->call.sendbuf;
     size_t count = size / r->plan.element;
     uint32_t ep = 0;
     const uint8_t *sum =
@@ -27,6 +28,13 @@ void fast_sum(const struct engine *e, const struct fast_path *q, uint8_t *to,
     }
     if (r->call.redop == REDOP_AVG)
         reduce_divide(r->call.dtype, to, count, e->links.view->size);
+}
+
+bool fast_take_sum(const struct fast_path *q)
+{
+    if (!fast_posts_hold(q)) return false;
+    memcpy(q->r->call.recvbuf, q->cached->bytes, q->size);
+    return true;
 }
 
 /* Where the part of a rank begins, in bytes. */
@@ -75,8 +83,7 @@ static bool post_sum(struct engine *e, struct fast_path *q)
     struct board *b = &e->links.board;
     size_t size = part_size(e, q, e->links.view->rank);
     q->own_sum = board_begin(b);
-    fast_sum(e, q, q->own_sum, q->own_body, part_at(e, q, e->links.view->rank),
-             size);
+    fast_sum(e, q, q->own_sum, part_at(e, q, e->links.view->rank), size);
     /* Whoever has been left out says nothing more. */
     if (!fast_posts_hold(q)) return false;
     board_post(b, BOARD_HINT | size);
@@ -85,15 +92,9 @@ static bool post_sum(struct engine *e, struct fast_path *q)
     return true;
 }
 
-void fast_sums_undo(const struct fast_path *q)
-{
-    if (q->r->call.sendbuf == q->r->call.recvbuf)
-        memcpy(q->r->call.recvbuf, q->own_body, q->size);
-}
-
 static bool take_sums(struct engine *e, struct fast_path *q)
 {
-    uint8_t *to = q->r->call.recvbuf;
+    uint8_t *to = q->cached->bytes;
     memcpy(to + part_at(e, q, e->links.view->rank), q->own_sum,
            part_size(e, q, e->links.view->rank));
     for (uint32_t i = 0; i < q->ep_count; i++) {
@@ -101,7 +102,7 @@ static bool take_sums(struct engine *e, struct fast_path *q)
         if (!q->eps[i].sum) continue;
         memcpy(to + part_at(e, q, rank), q->eps[i].sum, part_size(e, q, rank));
     }
-    return fast_posts_hold(q);
+    return fast_take_sum(q);
 }
 
 static void look(const struct engine *e, struct fast_path *q, uint32_t i)
@@ -125,8 +126,7 @@ static void add_one(const struct engine *e, struct fast_path *q, bool late)
         struct fast_endpoint *ep = &q->eps[i];
         size_t at = part_at(e, q, rank);
         if (ep->sum || ep->added || (shares(ep) && !late)) continue;
-        fast_sum(e, q, (uint8_t *)q->r->call.recvbuf + at, q->own_body, at,
-                 part_size(e, q, rank));
+        fast_sum(e, q, q->cached->bytes + at, at, part_size(e, q, rank));
         ep->added = true;
         q->left--;
         return;

@@ -833,7 +833,7 @@ a group installs while another restarts (R5)|master/round.c|s/if (g->restart .. 
 fast path takes scoped operations (D9)|ring/fast_path.c|s/ || r->call.members) return false;/) return false;/
 fast path compares 16 bytes (D9)|ring/fast_path.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
 fast path knows one way for all sizes (D9c)|ring/fast_path.c|s/        if (bytes <= c.i..most) return c.i..fast;/        return c[i].fast;/
-fast path in place at rank 2 (D9)|ring/fast_path.c|/^static void fold/,/^}/s/if (r->call.sendbuf == r->call.recvbuf) {/if (false) {/
+fast path in place at rank 2 (D9)|ring/fast_path.c|s/fast_sum(e, q, q->cached->bytes, 0, q->size);/fast_sum(e, q, q->r->call.recvbuf, 0, q->size); memcpy(q->cached->bytes, q->r->call.recvbuf, q->size);/
 a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
 a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, session_forced((enum op_verdict)v->state));/}
 an update tries the pair that it waits for (R3h)|master/search/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at <= since) drop(g, i);/drop(g, i);/
@@ -844,7 +844,7 @@ fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->pairs
 fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /
 fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0 .. !q->sums) return FAST_WAITS;/    if (q->left > 1 \&\& !q->sums) return FAST_WAITS;/
 fast path takes half a body (D9)|ring/fast_path.c|s/    if (size < FRAME_SIZE + ep->recvs) return FAST_WAITS;//
-fast path keeps no copy (D9)|ring/fast_path.c|s/if (q->size > 0) memcpy(q->cached->bytes, .*//
+fast path keeps no copy (D9)|ring/fast_path.c|/^static void keep/,/^}/s/        memcpy(q->cached->bytes, .*/        (void)0;/
 fast pairs send DONE before all is here (D9d)|ring/fast_pairs.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
 fast pairs write into the vector (D21d)|ring/fast_pairs.c|s/q->own/((uint8_t *)q->r->call.recvbuf)/
 fast pairs that turn into one forget what they took (D9d)|ring/fast_pairs.c|s/    if (!q->holds) return;/    return;/
@@ -864,10 +864,10 @@ a board is not offered again (L11d)|link/region.c|s/c->region.taken = false;//
 early data that are to be confirmed are taken (D9a)|ring/fast_path.c|s/(q->eps.i..early && q->eps.i..early->frame.flags != 0)/false/
 early data stay at the end (D9a)|ring/fast_path.c|/^void fast_drop_early/,/^}/s/    link_remove_unexpected(.*//;/^void fast_drop_early/,/^}/s/    pool_give(.*//
 early data are not looked at again (D9a)|ring/fast_path.c|s/^        op_check_endpoint(e, op, &op->eps.i.);/        continue;/
-a part is not undone (D9f)|ring/fast_path.c|s/if (q->sums) fast_sums_undo(q);//
-a sum of posts that do not hold is shown (D9f)|ring/fast_sums.c|s/if (!fast_posts_hold(q)) return false;//
-posts of a sum are not looked at again (D9f)|ring/fast_sums.c|s/    return fast_posts_hold(q);/    return true;/
-the own part comes from the wrong place (D9f)|ring/fast_sums.c|s/q->own_body, part_at(e, q, e->links.view->rank),/q->own_body, 0,/
+a part is added in the input (D9f)|ring/fast_sums.c|s/fast_sum(e, q, q->cached->bytes + at, at, part_size(e, q, rank));/fast_sum(e, q, (uint8_t *)q->r->call.recvbuf + at, at, part_size(e, q, rank)); memcpy(q->cached->bytes + at, (uint8_t *)q->r->call.recvbuf + at, part_size(e, q, rank));/
+a sum of posts that do not hold is shown (D9f)|ring/fast_sums.c|/^static bool post_sum/,/^}/s/if (!fast_posts_hold(q)) return false;//
+posts of a sum are not looked at again (D9f)|ring/fast_sums.c|/^bool fast_take_sum/,/^}/s/if (!fast_posts_hold(q)) return false;//
+the own part comes from the wrong place (D9f)|ring/fast_sums.c|s/q->own_sum, part_at(e, q, e->links.view->rank), size)/q->own_sum, 0, size)/
 parts of a sum in another order (D9f)|ring/fast_sums.c|/^void fast_sum(/,/^}/{s/e->links.view->rank == 0 ? own + at : q->eps.ep++..body + at/own + at/;s/(i == e->links.view->rank ? own : q->eps.ep++..body)/q->eps[ep++].body/}
 words of a gather sent before all blocks (D23)|ring/star.c|s/return s->missing == 0;/return s->missing <= !is_sum(\&op->plan);/
 a scatter is not confirmed (D23)|ring/star.c|s/^    .unfit = unfit_scatter,/&\n    .defers = true,/
