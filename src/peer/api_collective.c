@@ -340,14 +340,16 @@ static pcclResult_t run_op(pcclComm_t *c, const pcclCollective_t *op,
     comm_yield_lock(c);
     pcclResult_t rc = prepare_blocking(c, op, q);
     if (rc != pcclSuccess) return count_start(c, op->kind, rc);
-    switch (progress_fast(c, r, op->view_epoch, &started)) {
-    case FAST_NOTHING:
+    enum look found = progress_fast(c, r, op->view_epoch, &started);
+    if (found == LOOK_IDLE) {
         engine_wait_begins(c->session->engine);
         rc = start(c, r, op->view_epoch, &started);
-        (void)count_start(c, op->kind, rc);
-        break;
-    case FAST_TAKEN:
-        count_started(&c->counters, op->kind);
+    } else if (found == LOOK_ELSE && !started) {
+        rc = pcclInternalError;
+    }
+    (void)count_start(c, op->kind, rc);
+    if (rc != pcclSuccess) return rc;
+    if (found == LOOK_DONE) {
         count_ended(&c->counters, op->kind, pcclSuccess);
         if (told) fast_look(c->session->engine, r, &told->look);
         if (info) {
@@ -356,15 +358,7 @@ static pcclResult_t run_op(pcclComm_t *c, const pcclCollective_t *op,
             fast_bytes(c->session->engine, &info->tx_bytes, &info->rx_bytes);
         }
         return pcclSuccess;
-    case FAST_REST:
-        count_started(&c->counters, op->kind);
-        break;
-    case FAST_FAILED:
-        count_started(&c->counters, op->kind);
-        count_ended(&c->counters, op->kind, pcclInternalError);
-        return pcclInternalError;
     }
-    if (rc != pcclSuccess) return rc;
     if (told) comm_tell_began(c, told);
     return take(c, started, until, info, told);
 }

@@ -80,13 +80,6 @@ bool progress_sleeps(const pcclComm_t *c);
 const struct wait_policy *progress_policy(pcclComm_t *c);
 
 /* --- polling; progress.c --- */
-enum look {
-    LOOK_IDLE,
-    LOOK_MOVED, /* bytes moved: the idle count begins again */
-    LOOK_DONE,
-    LOOK_ELSE, /* there is other work than to poll */
-};
-
 struct poll_loop {
     const struct poll_policy *policy;
     enum look (*look)(pcclComm_t *c, struct poll_loop *loop);
@@ -113,15 +106,11 @@ void progress_wait_partial(pcclComm_t *c, const struct partial_call *call,
 void progress_wait_sync(pcclComm_t *c, pccl_ns until);
 /* The vote that this member has cast is answered, or it is no member. */
 void progress_wait_vote(pcclComm_t *c, enum vote_kind kind, pccl_ns until);
-/* A small operation whose members are ready, without a launch. */
-enum progress_fast {
-    FAST_NOTHING, /* nothing has happened: launch it */
-    FAST_TAKEN,   /* success */
-    FAST_REST,    /* *rest is under way */
-    FAST_FAILED,  /* out of memory */
-};
-enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
-                                 uint64_t view_epoch, struct op **rest);
+/* A small operation whose members are ready, without a launch. LOOK_DONE:
+ * success. LOOK_ELSE: *rest is under way; NULL: out of memory. LOOK_IDLE:
+ * nothing has happened: launch it. */
+enum look progress_fast(pcclComm_t *c, const struct op_request *r,
+                        uint64_t view_epoch, struct op **rest);
 /* The next event of messages; NULL: none, or GONE. */
 struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until);
 /* Rule P2P-8: posted messages reach the live members within a deadline. */

@@ -174,23 +174,16 @@ static void ring_written(pcclComm_t *c)
 static enum look look_at_fast_path(pcclComm_t *c, struct poll_loop *loop)
 {
     (void)loop;
-    enum fast_status status = fast_poll(c->session->engine);
+    enum look found = fast_poll(c->session->engine);
     ring_written(c);
-    switch (status) {
-    case FAST_DONE:
-        return LOOK_DONE;
-    case FAST_STRANGE:
-        return LOOK_ELSE;
-    default:
-        return LOOK_IDLE;
-    }
+    return found;
 }
 
-enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
-                                 uint64_t view_epoch, struct op **rest)
+enum look progress_fast(pcclComm_t *c, const struct op_request *r,
+                        uint64_t view_epoch, struct op **rest)
 {
     if (progress_has_owner(c) || !session_fast(c->session, r, view_epoch))
-        return FAST_NOTHING;
+        return LOOK_IDLE;
     const struct wait_policy *policy = progress_policy(c);
     struct poll_loop loop = {.policy = &policy->fast,
                              .look = look_at_fast_path,
@@ -202,10 +195,10 @@ enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
             nap_if_handed_on(&c->progress,
                              loop.looks > spins &&
                                  loop.looks <= spins + HANDED_ON_LOOKS);
-        return FAST_TAKEN;
+        return LOOK_DONE;
     }
     *rest = session_convert(c->session);
-    return *rest ? FAST_REST : FAST_FAILED;
+    return LOOK_ELSE;
 }
 
 /* --------------------------------------------------------------- messages */

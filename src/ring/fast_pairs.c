@@ -196,36 +196,36 @@ static bool is_expected(const struct fast_path *q, const uint8_t *from,
            f.scope == want.scope;
 }
 
-static enum fast_status look(struct fast_path *q, uint32_t i)
+static enum look look(struct fast_path *q, uint32_t i)
 {
     struct fast_endpoint *ep = &q->eps[i];
     struct channel *channel = ep->conn->channel;
     const uint8_t *from;
     size_t size = channel_ready(channel, &from);
-    if (channel->broken) return FAST_STRANGE;
-    if (size < FRAME_SIZE) return FAST_WAITS;
-    if (!is_expected(q, from, ep->head)) return FAST_STRANGE;
-    if (!q->holds && size < FRAME_SIZE + ep->recvs) return FAST_WAITS;
+    if (channel->broken) return LOOK_ELSE;
+    if (size < FRAME_SIZE) return LOOK_IDLE;
+    if (!is_expected(q, from, ep->head)) return LOOK_ELSE;
+    if (!q->holds && size < FRAME_SIZE + ep->recvs) return LOOK_IDLE;
     ep->body = from + FRAME_SIZE;
     q->latest = i;
     q->left--;
-    return FAST_DONE;
+    return LOOK_DONE;
 }
 
-enum fast_status fast_pairs_poll(struct engine *e, struct fast_path *q)
+enum look fast_pairs_poll(struct engine *e, struct fast_path *q)
 {
     for (uint32_t i = 0; i < q->ep_count; i++) {
-        if (!q->eps[i].body && look(q, i) == FAST_STRANGE) return FAST_STRANGE;
+        if (!q->eps[i].body && look(q, i) == LOOK_ELSE) return LOOK_ELSE;
     }
-    if (q->left > 0) return FAST_WAITS;
+    if (q->left > 0) return LOOK_IDLE;
     if (!q->holds) {
         take(e, q);
-        return FAST_WAITS;
+        return LOOK_IDLE;
     }
     read_all(e, q);
     if (is_sum(q)) memcpy(q->r->call.recvbuf, q->own, chunk_of(e, q));
     q->r = NULL;
-    return FAST_DONE;
+    return LOOK_DONE;
 }
 
 /* --------------------------------------------------------------- converting */

@@ -14,7 +14,7 @@ bool fast_pairs_fits(struct engine *e, struct fast_path *q,
 void fast_pairs_send(struct engine *e, struct fast_path *q);
 /* Looks for the data of all, takes them and sends DONE, and looks for the DONE
  * of all. */
-enum fast_status fast_pairs_poll(struct engine *e, struct fast_path *q);
+enum look fast_pairs_poll(struct engine *e, struct fast_path *q);
 /* The operation that the call turns into has what was taken. */
 void fast_pairs_hold(struct engine *e, const struct fast_path *q,
                      struct op *op);

@@ -413,47 +413,47 @@ static void finish(struct engine *e, struct fast_path *q)
     keep(q);
 }
 
-static enum fast_status look(struct fast_path *q, uint32_t i)
+static enum look look(struct fast_path *q, uint32_t i)
 {
     struct fast_endpoint *ep = &q->eps[i];
     const uint8_t *from = NULL;
     const uint8_t *head = ep->recvs > 0 ? q->head : q->empty;
     size_t size = channel_look(ep->conn->channel, &from, &ep->posted);
-    if (ep->conn->channel->broken) return FAST_STRANGE;
-    if (size < FRAME_SIZE) return FAST_WAITS;
-    if (memcmp(from, head, FRAME_SIZE) != 0) return FAST_STRANGE;
-    if (size < FRAME_SIZE + ep->recvs) return FAST_WAITS;
+    if (ep->conn->channel->broken) return LOOK_ELSE;
+    if (size < FRAME_SIZE) return LOOK_IDLE;
+    if (memcmp(from, head, FRAME_SIZE) != 0) return LOOK_ELSE;
+    if (size < FRAME_SIZE + ep->recvs) return LOOK_IDLE;
     ep->body = from + FRAME_SIZE;
     q->latest = i;
     q->left--;
-    return FAST_DONE;
+    return LOOK_DONE;
 }
 
-static enum fast_status poll_flat(struct engine *e, struct fast_path *q)
+static enum look poll_flat(struct engine *e, struct fast_path *q)
 {
     for (uint32_t i = 0; i < q->ep_count && !q->sums; i++) {
-        if (!q->eps[i].body && look(q, i) == FAST_STRANGE) return FAST_STRANGE;
+        if (!q->eps[i].body && look(q, i) == LOOK_ELSE) return LOOK_ELSE;
     }
-    if (q->left > 0 && !q->sums) return FAST_WAITS;
+    if (q->left > 0 && !q->sums) return LOOK_IDLE;
     if (q->sums || fast_sums_begin(e, q)) {
-        enum fast_status status = fast_sums_poll(e, q);
-        if (status != FAST_DONE) return status;
+        enum look status = fast_sums_poll(e, q);
+        if (status != LOOK_DONE) return status;
     } else if (!take_all(e, q)) {
-        return FAST_STRANGE;
+        return LOOK_ELSE;
     }
     finish(e, q);
-    return FAST_DONE;
+    return LOOK_DONE;
 }
 
-enum fast_status fast_poll(struct engine *e)
+enum look fast_poll(struct engine *e)
 {
     struct fast_path *q = &e->fast;
-    if (PCCL_BUGGIFY(fast_given_up)) return FAST_STRANGE;
+    if (PCCL_BUGGIFY(fast_given_up)) return LOOK_ELSE;
     if (q->spoked) return fast_star_poll(e);
     if (q->pairs) return fast_pairs_poll(e, q);
     if (!q->tree) return poll_flat(e, q);
-    enum fast_status status = fast_tree_poll(q, own_vector(e, q));
-    if (status == FAST_DONE) keep(q);
+    enum look status = fast_tree_poll(q, own_vector(e, q));
+    if (status == LOOK_DONE) keep(q);
     return status;
 }
 

@@ -216,30 +216,29 @@ static bool is_told(const struct engine *e, const struct fast_path *q)
     return gathers(q) && !is_root(e, q) && e->links.view->rank == witness(e);
 }
 
-static enum fast_status look(const struct engine *e, struct fast_path *q,
-                             uint32_t i)
+static enum look look(const struct engine *e, struct fast_path *q, uint32_t i)
 {
     struct fast_endpoint *ep = &q->star.eps[i];
     const uint8_t *from = NULL;
     size_t size = channel_ready(ep->conn->channel, &from);
-    if (ep->conn->channel->broken) return FAST_STRANGE;
+    if (ep->conn->channel->broken) return LOOK_ELSE;
     if (is_told(e, q)) {
         struct frame ready = ready_frame(q);
         ready.digest = ep->rx_digest;
-        if (size < FRAME_SIZE) return FAST_WAITS;
-        if (!is_frame(from, ready)) return FAST_STRANGE;
+        if (size < FRAME_SIZE) return LOOK_IDLE;
+        if (!is_frame(from, ready)) return LOOK_ELSE;
         from += FRAME_SIZE;
         size -= FRAME_SIZE;
     }
     struct frame f = next_frame(e, q, ep);
     f.digest = ep->rx_digest;
-    if (size < FRAME_SIZE) return FAST_WAITS;
-    if (!is_frame(from, f)) return FAST_STRANGE;
-    if (size < FRAME_SIZE + f.size) return FAST_WAITS;
+    if (size < FRAME_SIZE) return LOOK_IDLE;
+    if (!is_frame(from, f)) return LOOK_ELSE;
+    if (size < FRAME_SIZE + f.size) return LOOK_IDLE;
     ep->body = from + FRAME_SIZE;
     q->latest = i;
     q->left--;
-    return FAST_DONE;
+    return LOOK_DONE;
 }
 
 /* Rule D3: from the root on. The endpoints are in the order of ranks. */
@@ -313,21 +312,21 @@ static bool turn(struct engine *e, struct fast_path *q)
     return false;
 }
 
-enum fast_status fast_star_poll(struct engine *e)
+enum look fast_star_poll(struct engine *e)
 {
     struct fast_path *q = &e->fast;
     for (uint32_t i = 0; i < q->star.count; i++) {
-        if (!q->star.eps[i].body && look(e, q, i) == FAST_STRANGE)
-            return FAST_STRANGE;
+        if (!q->star.eps[i].body && look(e, q, i) == LOOK_ELSE)
+            return LOOK_ELSE;
     }
-    if (q->left > 0 || !turn(e, q)) return FAST_WAITS;
+    if (q->left > 0 || !turn(e, q)) return LOOK_IDLE;
     if (q->cached) {
         q->cached->seq = q->frame.seq;
         q->cached->size = 0;
         q->cached->old = false;
     }
     q->r = NULL;
-    return FAST_DONE;
+    return LOOK_DONE;
 }
 
 /* -------------------------------------------------------------- converting */

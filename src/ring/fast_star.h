@@ -8,7 +8,7 @@
 
 /* As fast_start(), fast_poll(). */
 bool fast_star_start(struct engine *e, const struct op_request *r);
-enum fast_status fast_star_poll(struct engine *e);
+enum look fast_star_poll(struct engine *e);
 /* The operation that the call has turned into has sent and received what the
  * call has. */
 void fast_star_hold(struct engine *e, struct op *op);

@@ -133,9 +133,9 @@ static void add_one(const struct engine *e, struct fast_path *q, bool late)
     }
 }
 
-enum fast_status fast_sums_poll(struct engine *e, struct fast_path *q)
+enum look fast_sums_poll(struct engine *e, struct fast_path *q)
 {
-    if (!q->has_sum && !post_sum(e, q)) return FAST_STRANGE;
+    if (!q->has_sum && !post_sum(e, q)) return LOOK_ELSE;
     for (uint32_t i = 0; i < q->ep_count; i++) look(e, q, i);
     if (q->left > 0) {
         q->looks++;
@@ -143,6 +143,6 @@ enum fast_status fast_sums_poll(struct engine *e, struct fast_path *q)
         if (late) q->looks -= q->looks < LOOKS_MORE ? q->looks : LOOKS_MORE;
         add_one(e, q, late);
     }
-    if (q->left > 0) return FAST_WAITS;
-    return take_sums(e, q) ? FAST_DONE : FAST_STRANGE;
+    if (q->left > 0) return LOOK_IDLE;
+    return take_sums(e, q) ? LOOK_DONE : LOOK_ELSE;
 }

@@ -17,7 +17,7 @@ bool fast_take_sum(const struct fast_path *q);
 /* All frames of a flat all-reduce are heard: its members may share the work. */
 bool fast_sums_begin(const struct engine *e, struct fast_path *q);
 /* Adds up and posts the part of this member, and looks for the other parts.
- * FAST_DONE: the result is in the receive buffer. */
-enum fast_status fast_sums_poll(struct engine *e, struct fast_path *q);
+ * LOOK_DONE: the result is in the receive buffer. */
+enum look fast_sums_poll(struct engine *e, struct fast_path *q);
 
 #endif

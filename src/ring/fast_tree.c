@@ -162,28 +162,26 @@ static const uint8_t *value_of(struct fast_path *q, const uint8_t *own)
 
 /* ---------------------------------------------------------------- receiving */
 
-enum { NOT_YET, HERE, STRANGE };
-
-static int look(struct fast_path *q, uint32_t i)
+static enum look look(struct fast_path *q, uint32_t i)
 {
     struct fast_endpoint *ep = &q->eps[i];
     uint32_t rank = plan_partner(&q->plan, i);
     const uint8_t *from = NULL;
     size_t ready = channel_ready(ep->conn->channel, &from), at = 0;
-    if (ep->conn->channel->broken) return STRANGE;
+    if (ep->conn->channel->broken) return LOOK_ELSE;
     for (uint32_t k = 0; k < ep->frames; k++) {
         struct plan_xfer x;
         uint8_t head[FRAME_SIZE];
-        if (ready < at + FRAME_SIZE) return NOT_YET;
+        if (ready < at + FRAME_SIZE) return LOOK_IDLE;
         plan_recv(&q->plan, rank, k, &x);
         encode(q, k, x.size, head);
-        if (memcmp(from + at, head, FRAME_SIZE) != 0) return STRANGE;
+        if (memcmp(from + at, head, FRAME_SIZE) != 0) return LOOK_ELSE;
         at += FRAME_SIZE + x.size;
-        if (ready < at) return NOT_YET;
+        if (ready < at) return LOOK_IDLE;
     }
     ep->body = from + FRAME_SIZE;
     q->latest = i;
-    return HERE;
+    return LOOK_DONE;
 }
 
 static void take_blocks(struct fast_path *q)
@@ -231,26 +229,26 @@ static void finish(struct fast_path *q, const uint8_t *value)
     }
 }
 
-enum fast_status fast_tree_poll(struct fast_path *q, const uint8_t *own)
+enum look fast_tree_poll(struct fast_path *q, const uint8_t *own)
 {
     uint32_t children = q->plan.tree.children;
     for (uint32_t i = 0; i < children && q->left > 0; i++) {
         if (q->eps[i].body) continue;
-        int seen = look(q, i);
-        if (seen == STRANGE) return FAST_STRANGE;
-        q->left -= seen == HERE;
+        enum look seen = look(q, i);
+        if (seen == LOOK_ELSE) return LOOK_ELSE;
+        q->left -= seen == LOOK_DONE;
     }
-    if (q->left > 0) return FAST_WAITS;
+    if (q->left > 0) return LOOK_IDLE;
     if (is_root(q)) {
         finish(q, value_of(q, own));
-        return FAST_DONE;
+        return LOOK_DONE;
     }
     if (!q->has_sent) {
         q->has_sent = true;
         send_to(q, children, value_of(q, own));
     }
-    int seen = look(q, children);
-    if (seen != HERE) return seen == STRANGE ? FAST_STRANGE : FAST_WAITS;
+    enum look seen = look(q, children);
+    if (seen != LOOK_DONE) return seen;
     finish(q, NULL);
-    return FAST_DONE;
+    return LOOK_DONE;
 }

@@ -13,6 +13,6 @@ bool fast_tree_fits(struct fast_path *q, const struct op_request *r);
 size_t fast_tree_scratch(const struct fast_path *q);
 /* Looks for the frames of the children, sends to the parent, looks for its
  * frames, and sends to the children. `own`: the vector of this member. */
-enum fast_status fast_tree_poll(struct fast_path *q, const uint8_t *own);
+enum look fast_tree_poll(struct fast_path *q, const uint8_t *own);
 
 #endif

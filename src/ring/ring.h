@@ -52,6 +52,14 @@ struct op_request {
     struct op_call call;
 };
 
+/* What a look at something under way has found. */
+enum look {
+    LOOK_IDLE,  /* nothing has changed */
+    LOOK_MOVED, /* bytes moved: the idle count begins again */
+    LOOK_DONE,
+    LOOK_ELSE, /* there is other work than to look again */
+};
+
 enum engine_fault {
     FAULT_BROKEN,      /* a link with work on it broke */
     FAULT_MISMATCH,    /* digests of an operation differ */
@@ -261,13 +269,10 @@ void engine_wait_begins(struct engine *e);
 /* The fast path (fast_path.h) begins a small operation without a launch. It
  * uses the request until the operation is done or converted. False: nothing has
  * happened, and the caller uses engine_launch(). */
-enum fast_status {
-    FAST_WAITS,
-    FAST_DONE,    /* the result is complete, and cached or confirmed */
-    FAST_STRANGE, /* another frame or event has come: convert */
-};
 bool fast_start(struct engine *e, const struct op_request *r);
-enum fast_status fast_poll(struct engine *e);
+/* LOOK_DONE: the result is complete, and cached or confirmed. LOOK_ELSE:
+ * another frame or event has come: convert. */
+enum look fast_poll(struct engine *e);
 /* Makes an operation of the fast one under way. NULL: out of memory. */
 struct op *fast_convert(struct engine *e);
 /* Connection i that the fast path uses; NO_CONN after the last. */

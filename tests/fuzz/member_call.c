@@ -204,13 +204,14 @@ void member_poll(struct member *u)
 {
     if (!u->fast) return;
     switch (fast_poll(u->s->engine)) {
-    case FAST_WAITS:
+    case LOOK_IDLE:
+    case LOOK_MOVED:
         return;
-    case FAST_DONE:
+    case LOOK_DONE:
         op_clear(u->fast);
         u->fast = NULL;
         return;
-    case FAST_STRANGE:
+    case LOOK_ELSE:
         member_convert(u);
     }
 }

@@ -300,12 +300,12 @@ static void put_channels(struct tape *t, const struct engine *e)
     }
 }
 
-WRAP(enum fast_status, fast_poll, struct engine *e)
+WRAP(enum look, fast_poll, struct engine *e)
 {
     struct tape *t = tape_of(e);
     if (t) put_channels(t, e);
     if (t && t->last != MEMBER_POLL) put(t, MEMBER_POLL, 0, NULL, 0);
-    RETURN(enum fast_status, __real_fast_poll(e));
+    RETURN(enum look, __real_fast_poll(e));
 }
 
 WRAP(struct op *, session_convert, struct session *s)

@@ -101,9 +101,9 @@ static void run_first(void)
 
 static void poll_until_done(uint32_t i, uint32_t most)
 {
-    enum fast_status status;
-    while ((status = fast_poll(engines[i])) == FAST_WAITS && most > 0) most--;
-    assert_int_equal(status, FAST_DONE);
+    enum look status;
+    while ((status = fast_poll(engines[i])) == LOOK_IDLE && most > 0) most--;
+    assert_int_equal(status, LOOK_DONE);
     check_sum(i);
 }
 
@@ -134,7 +134,7 @@ static void test_shared(void **state)
         for (uint32_t i = 0; i < WORLD; i++) start(i, true);
         for (uint32_t i = 0; i < WORLD; i++) {
             assert_int_equal(fast_poll(engines[i]),
-                             i + 1 < WORLD ? FAST_WAITS : FAST_DONE);
+                             i + 1 < WORLD ? LOOK_IDLE : LOOK_DONE);
             assert_true(engines[i]->fast.sums);
         }
         check_sum(WORLD - 1);
@@ -161,7 +161,7 @@ static void test_order(void **state)
         left = 0;
         for (uint32_t i = 0; i < WORLD; i++) {
             if (turn == 0 || engines[i]->fast.r)
-                left += fast_poll(engines[i]) == FAST_WAITS;
+                left += fast_poll(engines[i]) == LOOK_IDLE;
         }
     }
     assert_int_equal(left, 0);
@@ -180,7 +180,7 @@ static void test_late(void **state)
         make_requests(again % 2);
         for (uint32_t i = 0; i < WORLD; i++) start(i, true);
         for (uint32_t i = 0; i < WORLD; i++) {
-            if (i != late) assert_int_equal(fast_poll(engines[i]), FAST_WAITS);
+            if (i != late) assert_int_equal(fast_poll(engines[i]), LOOK_IDLE);
         }
         for (uint32_t i = 0; i < WORLD; i++) {
             if (i != late) poll_until_done(i, 2 * fast_limits.sums_looks);
@@ -199,7 +199,7 @@ static void test_turns(void **state)
     make_requests(true);
     for (uint32_t i = 0; i < WORLD; i++) start(i, true);
     engines[0]->limits.sums_looks = 1; /* it adds up parts of others */
-    assert_int_equal(fast_poll(engines[0]), FAST_WAITS);
+    assert_int_equal(fast_poll(engines[0]), LOOK_IDLE);
     assert_memory_equal(out[0], in[0], sizeof in[0]);
     uint32_t seq = engines[0]->fast.frame.seq, size;
     assert_non_null(engine_donation(engines[0], 0, TAG, seq - 1, &size));
@@ -235,7 +235,7 @@ static void test_early(void **state)
     for (uint32_t k = 1; k < WORLD; k++)
         assert_int_equal(n->conns[k]->link->unexpected_count, 1);
     start(0, true);
-    assert_int_equal(fast_poll(engines[0]), FAST_WAITS);
+    assert_int_equal(fast_poll(engines[0]), LOOK_IDLE);
     poll_until_done(1, 0);
     poll_until_done(0, 1);
     for (uint32_t k = 1; k < WORLD; k++)
@@ -281,11 +281,11 @@ static void test_left_out_before(void **state)
     make_requests(true);
     start(0, true);
     start(1, true);
-    assert_int_equal(fast_poll(engines[0]), FAST_WAITS);
+    assert_int_equal(fast_poll(engines[0]), LOOK_IDLE);
     post_more(1);
     start(2, true);
     uint64_t posts = engines[0]->links.board.posts;
-    assert_int_equal(fast_poll(engines[0]), FAST_STRANGE);
+    assert_int_equal(fast_poll(engines[0]), LOOK_ELSE);
     assert_true(engines[0]->fast.sums && channels[0][1].broken);
     assert_int_equal(engines[0]->links.board.posts, posts);
     assert_non_null(fast_convert(engines[0]));
@@ -299,12 +299,12 @@ static void test_left_out(void **state)
     run_first();
     make_requests(true);
     for (uint32_t i = 0; i < WORLD; i++) start(i, true);
-    assert_int_equal(fast_poll(engines[0]), FAST_WAITS);
+    assert_int_equal(fast_poll(engines[0]), LOOK_IDLE);
     post_more(1);
-    assert_int_equal(fast_poll(engines[2]), FAST_WAITS);
-    enum fast_status status;
-    while ((status = fast_poll(engines[0])) == FAST_WAITS) continue;
-    assert_int_equal(status, FAST_STRANGE);
+    assert_int_equal(fast_poll(engines[2]), LOOK_IDLE);
+    enum look status;
+    while ((status = fast_poll(engines[0])) == LOOK_IDLE) continue;
+    assert_int_equal(status, LOOK_ELSE);
     struct op *op = fast_convert(engines[0]);
     assert_non_null(op);
     assert_memory_equal(out[0], in[0], sizeof in[0]);

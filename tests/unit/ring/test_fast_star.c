@@ -96,9 +96,9 @@ static void run_fast(enum plan_flow flow)
     for (int turn = 0; turn < 8 && left > 0; turn++) {
         for (uint32_t i = 0; i < WORLD; i++) {
             if (done[i]) continue;
-            enum fast_status status = fast_poll(engines[i]);
-            assert_int_not_equal(status, FAST_STRANGE);
-            done[i] = status == FAST_DONE;
+            enum look status = fast_poll(engines[i]);
+            assert_int_not_equal(status, LOOK_ELSE);
+            done[i] = status == LOOK_DONE;
             left -= done[i];
         }
     }

@@ -32,7 +32,7 @@ NOTHING(progress_init, pcclComm_t *c)
 NOTHING(comm_exchange_init, struct exchange *x)
 NOTHING(progress_changed, pcclComm_t *c)
 NOTHING(progress_launched, pcclComm_t *c)
-ABSENT(enum progress_fast, progress_fast, FAST_NOTHING, pcclComm_t *c,
+ABSENT(enum look, progress_fast, LOOK_IDLE, pcclComm_t *c,
        const struct op_request *r, uint64_t view_epoch, struct op **rest)
 
 ABSENT(bool, io_loop_watch, false, struct io_loop *loop, struct io_watch *w,

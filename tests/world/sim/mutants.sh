@@ -842,10 +842,10 @@ fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/
 fast path beside operations (D9)|ring/fast_path.c|s/if (!ready .. e->op_end > 0 .. r->call.members)/if (!ready || r->call.members)/
 fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->pairs .. !q->cached) return false;/    if (!q->pairs \&\& !q->cached) q->cached = \&e->results[0];/
 fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /
-fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0 .. !q->sums) return FAST_WAITS;/    if (q->left > 1 \&\& !q->sums) return FAST_WAITS;/
-fast path takes half a body (D9)|ring/fast_path.c|s/    if (size < FRAME_SIZE + ep->recvs) return FAST_WAITS;//
+fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0 .. !q->sums) return LOOK_IDLE;/    if (q->left > 1 \&\& !q->sums) return LOOK_IDLE;/
+fast path takes half a body (D9)|ring/fast_path.c|s/    if (size < FRAME_SIZE + ep->recvs) return LOOK_IDLE;//
 fast path keeps no copy (D9)|ring/fast_path.c|/^static void keep/,/^}/s/        memcpy(q->cached->bytes, .*/        (void)0;/
-fast pairs send DONE before all is here (D9d)|ring/fast_pairs.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
+fast pairs send DONE before all is here (D9d)|ring/fast_pairs.c|s/    if (q->left > 0) return LOOK_IDLE;/    if (q->left > 1) return LOOK_IDLE;/
 fast pairs write into the vector (D21d)|ring/fast_pairs.c|s/q->own/((uint8_t *)q->r->call.recvbuf)/
 fast pairs that turn into one forget what they took (D9d)|ring/fast_pairs.c|s/    if (!q->holds) return;/    return;/
 fast pairs that turn into one lose the sum (D9d)|ring/fast_pairs.c|s/^        memcpy(op->r.recvbuf, q->own, .*/        (void)0;/
@@ -893,7 +893,7 @@ fast star's copy has the old number (D9e)|ring/fast_star.c|s/q->cached->seq = q-
 fast star without the copy of the last (D9e)|ring/fast_star.c|s/    if (!q->tag .. (gather \&\& !q->cached)) return false;/    if (!q->tag) return false;\n    if (gather \&\& !q->cached) q->cached = \&e->results[0];/
 fast star: a converted gather asks for DONE (D9e)|ring/fast_star.c|s/if (gather) op->confirm = false;.*//
 fast star: root tells nobody of its launch (D9e)|ring/fast_star.c|s/if (rank_of(e, i) == witness(e))/if (false)/
-fast tree sends before its children (D9)|ring/fast_tree.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
+fast tree sends before its children (D9)|ring/fast_tree.c|s/    if (q->left > 0) return LOOK_IDLE;/    if (q->left > 1) return LOOK_IDLE;/
 fast sum folded again over the result (D9)|ring/small_tree.c|s/if (!sum_is_sent(op)) {/{/
 fast blocks sent down before they are here (D9)|ring/small_tree.c|s/return s->missing == 0 .. (after == AFTER_CHILDREN .. s->has_result);/return after == AFTER_CHILDREN ? s->missing == 0 : s->has_result;/
 fast path leaves a block out (D9)|ring/fast_path.c|s/        if (from != to) memmove(to, from, q->size);/        if (i == e->rank) memmove(to, from, q->size);/

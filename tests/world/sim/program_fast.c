@@ -172,7 +172,7 @@ static void look_around(const struct sim *s, struct sim_proc *p)
 }
 
 /* What keeps the path from its end, as fast_poll() sees it. */
-static void look_at_frames(const struct sim_proc *p, enum fast_status state)
+static void look_at_frames(const struct sim_proc *p, enum look state)
 {
     struct sim_coverage *c = &sim_coverage;
     const struct fast_path *q = &p->session->engine->fast;
@@ -198,7 +198,7 @@ static void look_at_frames(const struct sim_proc *p, enum fast_status state)
             same && f.digest != (q->pairs ? ep->rx_digest : q->frame.digest);
         c->fast_met_flags += same && f.flags != q->frame.flags;
     }
-    if (state != FAST_WAITS) return;
+    if (state != LOOK_IDLE) return;
     c->fast_patience_none += some == 0;
     c->fast_patience_some += some > 0;
 }
@@ -280,8 +280,7 @@ static bool dies_amid(struct sim *s, struct sim_proc *p,
 }
 
 /* Notes what each channel has had. */
-static enum fast_status poll_fast(struct sim_proc *p,
-                                  uint64_t before[FAST_SPOKES_MAX])
+static enum look poll_fast(struct sim_proc *p, uint64_t before[FAST_SPOKES_MAX])
 {
     struct engine *e = p->session->engine;
     const struct fast_path *q = &e->fast;
@@ -293,10 +292,10 @@ static enum fast_status poll_fast(struct sim_proc *p,
         heard[i] = endpoints(q)[i].body != NULL;
     }
     bool held = q->holds;
-    enum fast_status state = fast_poll(e);
+    enum look state = fast_poll(e);
     /* All have been heard, and the next turn has begun. */
     bool all =
-        (q->pairs || q->spoked) && (state == FAST_DONE || q->holds != held);
+        (q->pairs || q->spoked) && (state == LOOK_DONE || q->holds != held);
     for (uint32_t i = 0; channel_at(p, i, &number) != NULL; i++) {
         const struct fast_endpoint *ep = &endpoints(q)[i];
         bool own = q->pairs || q->spoked;
@@ -363,7 +362,7 @@ static void count_done(const struct sim *s, const struct sim_proc *p,
     }
 }
 
-static void count_converted(const struct sim_proc *p, enum fast_status state)
+static void count_converted(const struct sim_proc *p, enum look state)
 {
     struct sim_coverage *c = &sim_coverage;
     const struct sim_fast *f = &p->fast;
@@ -392,18 +391,18 @@ bool program_quick(struct sim *s, struct sim_proc *p)
     look_around(s, p);
     if (show(s, p)) return true;
     uint64_t before[FAST_SPOKES_MAX] = {0};
-    enum fast_status state = poll_fast(p, before);
+    enum look state = poll_fast(p, before);
     if (dies_amid(s, p, before)) return true;
     /* A real call has some milliseconds. A member that stays here for a
      * deadline is silent, and lost: not where no living member may be. */
     bool over = s->now - f->began >
                 (s->options.spares ? SIM_DEADLINE / 4 : 2 * SIM_DEADLINE);
-    if (state == FAST_WAITS && !over && sim_pick(s, patience) > 0) {
+    if (state == LOOK_IDLE && !over && sim_pick(s, patience) > 0) {
         f->polls++;
         return false;
     }
     f->op = NULL;
-    if (state == FAST_DONE) {
+    if (state == LOOK_DONE) {
         count_done(s, p, o);
         f->done[f->done_count++ % ARRAY_COUNT(f->done)] = e->fast.frame;
         o->result = pcclSuccess;
