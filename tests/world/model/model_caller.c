@@ -84,9 +84,11 @@ void caller_sends(struct model *m, struct process *p, const struct trace *t)
 /* ----------------------------------------------------------- what it is told
  */
 
-static void reads_plan(struct caller *c, const struct trace *t)
+static void reads_plan(const struct process *p, struct caller *c,
+                       const struct trace *t)
 {
     c->number = t->number;
+    c->term = p->term;
     c->self = t->size;
     c->part_count = t->part_count < PARTIES ? t->part_count : PARTIES;
     c->called = 0;
@@ -116,7 +118,7 @@ void caller_reads(struct model *m, struct process *p, const struct trace *t)
     switch (t->flag) {
     case ORDER_PLAN:
         if (!c->failing && (c->number == 0 || c->number == t->number))
-            reads_plan(c, t);
+            reads_plan(p, c, t);
         if (c->number == t->number) data_planned(m, p, c);
         return;
     case ORDER_FOLD:

@@ -291,7 +291,7 @@ void data_came(struct model *m, struct process *p, const struct trace *t)
     struct caller *c = caller_by(p, t->digest);
     if (q && q->awaited) answered(m, p, q, c, t);
     if (!c || t->size == 0 || c->tag != t->names[0].tag) return;
-    struct roll *r = roll_of(m, p, c->tag, c->number, p->term);
+    struct roll *r = roll_of(m, p, c->tag, c->number, c->term);
     uint32_t from = r ? place_on(r, t->number) : 0;
     if (!r || from == r->count || t->round >= r->part_count) {
         REFUSE(m, "A5: data of no part");
@@ -317,7 +317,7 @@ static bool is_whole(const struct stream *s)
 void data_folded(struct model *m, const struct process *p,
                  const struct caller *c, const struct trace *t)
 {
-    struct roll *r = roll_of(m, p, c->tag, c->number, p->term);
+    struct roll *r = roll_of(m, p, c->tag, c->number, c->term);
     uint64_t set = t->set_count == 1 ? t->sets[0] : 0;
     for (uint32_t i = 0; i < PARTIES && !m->wrong; i++)
         if (has(set, i) && i != c->self &&
@@ -344,7 +344,7 @@ void data_held(struct model *m, const struct process *p, struct caller *c,
                const struct trace *t)
 {
     bool news = c->reports;
-    struct roll *r = roll_of(m, p, c->tag, c->number, p->term);
+    struct roll *r = roll_of(m, p, c->tag, c->number, c->term);
     for (uint32_t i = 0; i + 1 < t->id_count && !m->wrong; i += 2) {
         uint64_t part = t->ids[i];
         bool own = part < PARTIES && r && c->folded && part < r->part_count &&

@@ -104,6 +104,7 @@ static const struct {
     {"masters", 601},       /* H7: a call on the fast path for a deadline */
     {"averages", 706495},   /* M15: a tick that was too late by its own clock */
     {"averages", 372},      /* A7: a part that only those who are gone had */
+    {"masters", 112},       /* A5: data of a round of the former coordinator */
 };
 
 #endif
