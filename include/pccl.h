@@ -943,6 +943,7 @@ typedef struct pcclPrefetchInfo_t {
  *                             offer have other tensors.
  * pcclInvalidUsage            connected already, or another thread is in it;
  *                             pcclConnect meanwhile returns it, too.
+ * pcclMasterConnectionFailed  no name of the option `masters` is known.
  * pcclInternalError           out of memory, or a GPU cannot be written.
  * pcclCancelled, pcclTimedOut see above. */
 PCCL_EXPORT pcclResult_t pcclPrefetch(pcclComm_t *comm,
@@ -979,9 +980,9 @@ typedef struct pcclCommOptions_t {
      * pcclPrefetch; copied. NULL, or a smaller size: PCCL_TOKEN_FILE. */
     const char *token_file;
     /* "HOST:PORT", or a list "a:48148,b:48148" of masters of which one
-     * coordinates: pcclConnect calls them in turn, in place of the
-     * master_address of pcclCreateCommunicator. Copied; pcclConnect looks the
-     * names up. NULL, "", or a smaller size: as before. */
+     * coordinates: pcclConnect and pcclPrefetch call them in turn, in place of
+     * the master_address of pcclCreateCommunicator. Copied; these calls look
+     * the names up. NULL, "", or a smaller size: as before. */
     const char *masters;
     /* So long pcclConnect waits for a master that is not there yet. One that
      * refuses is not asked again. 0, or a smaller size: PCCL_MASTER_GRACE, and

@@ -25,7 +25,8 @@ pcclResult_t pcclParseAddress(const char *text, uint16_t default_port,
     if (*a.host == '\0') (void)snprintf(a.host, sizeof a.host, "127.0.0.1");
     if (io_addr_resolve(a.host, a.port, &found, 1, &error) == 0)
         return pcclMasterConnectionFailed;
-    *address_out = comm_public_address(&found);
+    struct wire_addr wire = io_addr_to_wire(&found);
+    *address_out = comm_public_address(&wire);
     return pcclSuccess;
 }
 

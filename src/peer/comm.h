@@ -31,6 +31,13 @@ enum {
 
 #define MASTER_PATIENCE_DEFAULT (60 * PCCL_S)
 
+enum { COMM_MASTERS_MAX = 32 }; /* addresses of all names */
+
+struct comm_masters {
+    struct wire_addr at[COMM_MASTERS_MAX];
+    uint32_t count;
+};
+
 /* PCCL_TRANSPORT: between members of one host. */
 enum comm_transport {
     TRANSPORT_AUTO, /* shared memory, else TCP */
@@ -234,8 +241,12 @@ int comm_open(pcclComm_t *c);
 int comm_join(pcclComm_t *c);
 /* Copies the list; false: no memory. */
 bool comm_masters_set(pcclComm_t *c, const char *list);
-struct io_addr;
-ccoip_socket_address_t comm_public_address(const struct io_addr *from);
+/* The masters to ask, in turn: all of the list whose names can be looked up
+ * now, since a host that is down may have none; without a list the one of
+ * params. pcclInvalidArgument, whatever stands in the list is no address, or
+ * pcclMasterConnectionFailed, with a text. */
+int comm_masters_find(pcclComm_t *c, struct comm_masters *masters);
+ccoip_socket_address_t comm_public_address(const struct wire_addr *from);
 void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
 /* The text and the result of a call that comm_interrupted() ends, and what the
  * program is told to do next. */

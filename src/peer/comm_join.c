@@ -11,16 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ADDRESSES_MAX = 32 }; /* of all names that are tried */
-
 /* Between two rounds through the list. */
 #define PAUSE_FIRST (PCCL_S / 10)
 #define PAUSE_LAST (2 * PCCL_S)
-
-struct master_list {
-    struct io_addr at[ADDRESSES_MAX];
-    uint32_t count;
-};
 
 static void warn_patience(const char *text)
 {
@@ -43,16 +36,27 @@ bool comm_masters_set(pcclComm_t *c, const char *list)
     return true;
 }
 
-ccoip_socket_address_t comm_public_address(const struct io_addr *from)
+ccoip_socket_address_t comm_public_address(const struct wire_addr *from)
 {
-    struct wire_addr w = io_addr_to_wire(from);
-    ccoip_socket_address_t a = {.port = w.port};
-    a.inet.protocol = w.family == 6 ? inetIPv6 : inetIPv4;
-    if (w.family == 6)
-        memcpy(a.inet.ipv6.data, w.ip, sizeof a.inet.ipv6.data);
+    ccoip_socket_address_t a = {.port = from->port};
+    a.inet.protocol = from->family == 6 ? inetIPv6 : inetIPv4;
+    if (from->family == 6)
+        memcpy(a.inet.ipv6.data, from->ip, sizeof a.inet.ipv6.data);
     else
-        memcpy(a.inet.ipv4.data, w.ip, sizeof a.inet.ipv4.data);
+        memcpy(a.inet.ipv4.data, from->ip, sizeof a.inet.ipv4.data);
     return a;
+}
+
+struct wire_addr comm_master_address(const pcclComm_t *c)
+{
+    const ccoip_socket_address_t *m = &c->params.master_address;
+    struct wire_addr addr = {.family = 4, .port = m->port};
+    memcpy(addr.ip, m->inet.ipv4.data, sizeof m->inet.ipv4.data);
+    if (m->inet.protocol == inetIPv6) {
+        addr.family = 6;
+        memcpy(addr.ip, m->inet.ipv6.data, sizeof m->inet.ipv6.data);
+    }
+    return addr;
 }
 
 static int no_address(pcclComm_t *c, int result, const char *error)
@@ -64,21 +68,24 @@ static int no_address(pcclComm_t *c, int result, const char *error)
     return result;
 }
 
-/* All that can be resolved now: a host that is down may have no name. What is
- * no address is an error wherever it stands. */
-static int look_up(pcclComm_t *c, struct master_list *p)
+int comm_masters_find(pcclComm_t *c, struct comm_masters *p)
 {
+    struct io_addr found[COMM_MASTERS_MAX];
     struct address a;
     const char *error = "there are too many";
+    *p = (struct comm_masters){{comm_master_address(c)}, 1};
+    if (!c->masters) return pcclSuccess;
     p->count = 0;
     for (const char *at = c->masters; at;) {
         if (!address_next(&at, MASTER_PORT, &a))
             return no_address(c, pcclInvalidArgument, "it is not host:port");
         if (*a.host == '\0') (void)snprintf(a.host, sizeof a.host, "127.0.0.1");
-        if (p->count < ADDRESSES_MAX)
-            p->count += io_addr_resolve(a.host, a.port, p->at + p->count,
-                                        ADDRESSES_MAX - p->count, &error);
+        if (p->count < COMM_MASTERS_MAX)
+            p->count += io_addr_resolve(a.host, a.port, found + p->count,
+                                        COMM_MASTERS_MAX - p->count, &error);
     }
+    for (uint32_t i = 0; i < p->count; i++)
+        p->at[i] = io_addr_to_wire(&found[i]);
     return p->count > 0 ? pcclSuccess
                         : no_address(c, pcclMasterConnectionFailed, error);
 }
@@ -87,10 +94,10 @@ static int look_up(pcclComm_t *c, struct master_list *p)
  * run; `absent` is set where none did. */
 static int join_any(pcclComm_t *c)
 {
-    struct master_list p;
+    struct comm_masters p;
     char refusal[sizeof c->error] = "";
     bool deserted = false;
-    int result = look_up(c, &p);
+    int result = comm_masters_find(c, &p);
     if (result != pcclSuccess) return result;
     for (uint32_t i = 0; i < p.count; i++) {
         c->params.master_address = comm_public_address(&p.at[i]);
@@ -125,7 +132,7 @@ static int join_in_time(pcclComm_t *c)
     pccl_ns end = comm_now() + wait;
     for (pccl_ns pause = PAUSE_FIRST;; pause *= 2) {
         c->absent = c->deserted = false;
-        int result = c->masters ? join_any(c) : comm_join(c);
+        int result = join_any(c);
         if (c->deserted) end = comm_now() + wait; /* there was one */
         bool again = result == pcclMasterConnectionFailed && c->absent &&
                      comm_now() < end && comm_now() < until;

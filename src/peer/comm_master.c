@@ -212,18 +212,6 @@ bool comm_pause(pcclComm_t *c, pccl_ns time)
     return await_connect(c, -1, comm_now() + time) == ETIMEDOUT;
 }
 
-struct wire_addr comm_master_address(const pcclComm_t *c)
-{
-    const ccoip_socket_address_t *m = &c->params.master_address;
-    struct wire_addr addr = {.family = 4, .port = m->port};
-    memcpy(addr.ip, m->inet.ipv4.data, sizeof m->inet.ipv4.data);
-    if (m->inet.protocol == inetIPv6) {
-        addr.family = 6;
-        memcpy(addr.ip, m->inet.ipv6.data, sizeof m->inet.ipv6.data);
-    }
-    return addr;
-}
-
 int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
               char why[COMM_WHY_SIZE], bool *refused)
 {

@@ -101,7 +101,8 @@ static bool receive_offers(struct fetch *f, int fd, struct secure *s,
             size -= used;
             continue;
         }
-        if (status == WIRE_OK && msg->type == WIRE_EVICT)
+        if (status == WIRE_OK && msg->type == WIRE_EVICT &&
+            msg->abort.code != WIRE_EVICT_ELSEWHERE)
             LOG(LOG_WARN, "the master refuses the download: %s",
                 msg->abort.text);
         if (status == WIRE_OK) return msg->type == WIRE_OFFERS;
@@ -118,16 +119,14 @@ static bool receive_offers(struct fetch *f, int fd, struct secure *s,
     }
 }
 
-/* Rule S10b. False: the master cannot be reached, or does not answer. */
-static bool ask_master(struct fetch *f)
+static bool ask_one(struct fetch *f, const struct wire_addr *addr)
 {
-    struct wire_addr addr = comm_master_address(f->c);
     pccl_ns end = earlier(comm_now() + f->core.deadline, f->until);
     struct wire_msg ask = {.type = WIRE_OFFERS_GET};
     struct wire_msg msg;
     char why[COMM_WHY_SIZE];
     ask.offer.group = f->c->params.peer_group;
-    int fd = comm_dial(f->c, &addr, end, why, NULL);
+    int fd = comm_dial(f->c, addr, end, why, NULL);
     if (fd < 0) return false;
     struct secure *s = NULL;
     bool ok = comm_secure_master(f->c, &s) && greet(f, fd, s, end) &&
@@ -144,6 +143,19 @@ static bool ask_master(struct fetch *f)
         LOG(LOG_INFO, "no member of the group offers its state yet; waiting");
     }
     return true;
+}
+
+/* Rule S10b. False: no master can be reached, or none answers. */
+static bool ask_master(struct fetch *f)
+{
+    struct comm_masters masters;
+    comm_lock(f->c);
+    int found = comm_masters_find(f->c, &masters);
+    pthread_mutex_unlock(&f->c->lock);
+    if (found != pcclSuccess) return false;
+    for (uint32_t i = 0; i < masters.count && !interrupted(f); i++)
+        if (ask_one(f, &masters.at[i])) return true;
+    return false;
 }
 
 /* --------------------------------------------------------------- a member */
@@ -298,6 +310,9 @@ static bool allocate(struct fetch *f)
 static int fetch(pcclComm_t *c, struct fetch *f, const struct state_list *list,
                  uint64_t max_stale)
 {
+    struct comm_masters masters;
+    int result = comm_masters_find(c, &masters);
+    if (result != pcclSuccess) return result;
     if (!comm_key_take(c)) return pcclInvalidArgument;
     pccl_ns deadline = comm_own_deadline(c);
     bool ok = prefetch_init(&f->core, list, max_stale, deadline, comm_now());

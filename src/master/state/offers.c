@@ -104,6 +104,10 @@ static uint32_t best(struct master *m, uint32_t group, uint64_t revision)
 void offers_tell(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct wire_msg reply = {.type = WIRE_OFFERS, .members = m->members};
+    if (m->succession.waits) {
+        master_evict(m, link, "waits for its members", WIRE_EVICT_ELSEWHERE);
+        return;
+    }
     uint32_t group = group_of(m, msg->offer.group);
     reply.offer.group = msg->offer.group;
     reply.offer.key = m->key;

@@ -121,6 +121,14 @@ static void take_part(struct master *m, uint32_t link,
     k->in_size += msg->keep.size;
 }
 
+/* Members of a run are here, or may come yet, or another coordinator has them.
+ */
+static bool may_have_members(const struct master *m)
+{
+    const struct replicas *k = &m->replicas;
+    return k->standby || k->came > 0 || m->now - k->began < time_to_come(m);
+}
+
 /* Whose HELLO or RESUME waits says nothing else that counts, but that it goes.
  */
 bool replicas_pass(struct master *m, uint32_t link, const struct wire_msg *msg)
@@ -149,6 +157,13 @@ bool replicas_take(struct master *m, uint32_t link, const struct wire_msg *msg)
         return waits && hold(m, link, msg);
     case WIRE_RESUME:
         return waits && hold(m, link, msg);
+    case WIRE_OFFERS_GET: /* who is there is not known */
+        if (!waits || !may_have_members(m)) return false;
+        master_evict(m, link,
+                     k->standby ? "stands by for another coordinator"
+                                : "waits for its members",
+                     WIRE_EVICT_ELSEWHERE);
+        return true;
     case WIRE_KEEP:
         take_part(m, link, msg);
         return true;
@@ -367,8 +382,7 @@ bool replicas_collect(struct master *m)
     if (k->came > 0 && have_had_time(m))
         give_up(m, "no more than half of the members have come to the next "
                    "coordinator");
-    bool early = m->now - k->began < time_to_come(m);
-    if (k->came > 0 || k->standby || early || lacks_founders(m)) return true;
+    if (may_have_members(m) || lacks_founders(m)) return true;
     release(m);
     return false;
 }

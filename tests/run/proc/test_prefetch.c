@@ -7,6 +7,7 @@
 #include <stdarg.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -307,6 +308,44 @@ static void be_founder(struct seat *seat)
     free(m);
 }
 
+/* The list of masters stands in place of the address, and one after the other
+ * is asked; the first is none. */
+static void be_listed(struct seat *seat)
+{
+    pcclCommCreateParams_t params = {.master_address = cluster_address(1)};
+    char list[64];
+    pcclCommOptions_t options = {.size = sizeof options, .masters = list};
+    struct model *m = malloc(sizeof *m);
+    pcclComm_t *comm;
+    SEAT_CHECK(seat, m);
+    make_model(m, 9);
+    SEAT_EQUAL(seat, pcclInit(), pcclSuccess);
+    SEAT_EQUAL(seat, pcclCreateCommunicator(&params, &comm), pcclSuccess);
+    (void)snprintf(list, sizeof list, "127.0.0.1:1,127.0.0.1:none");
+    SEAT_EQUAL(seat, pcclSetOptions(comm, &options), pcclSuccess);
+    SEAT_EQUAL(seat, pcclPrefetch(comm, &m->state, NULL, NULL),
+               pcclInvalidArgument);
+    SEAT_CHECK(seat, said(comm, "it is not host:port"));
+    (void)snprintf(list, sizeof list, "127.0.0.1:1,127.0.0.1:%u", seat->port);
+    SEAT_EQUAL(seat, pcclSetOptions(comm, &options), pcclSuccess);
+    fetch(seat, comm, m);
+    SEAT_EQUAL(seat, m->weights[0], 7);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+    free(m);
+}
+
+static void all_masters_of_a_list_are_asked(void **state)
+{
+    const int members = 1;
+    struct cluster *c = *state;
+    start_members(c, &members);
+    order_all(c, members, 7, 0);
+    int newcomer = cluster_add(c, be_listed, NULL);
+    expect_fetch(c, newcomer, WEIGHTS + BIAS, 7);
+    cluster_finish(c, newcomer);
+    end_all(c, members);
+}
+
 static void arguments_are_checked(void **state)
 {
     struct cluster *c = *state;
@@ -322,6 +361,8 @@ int main(void)
                                         stop),
         cmocka_unit_test_setup_teardown(other_tensors_and_no_offer_are_errors,
                                         start, stop),
+        cmocka_unit_test_setup_teardown(all_masters_of_a_list_are_asked, start,
+                                        stop),
         cmocka_unit_test_setup_teardown(arguments_are_checked, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

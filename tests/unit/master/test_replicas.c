@@ -380,6 +380,31 @@ static void test_nobody_is_left(void **state)
     assert_true(master_next_tick(master) == PCCL_NEVER);
 }
 
+/* Who wants to download before joining learns nothing wrong (S10b): not that
+ * the run is empty, while its members may come to this coordinator, or have
+ * another one. The first member of a new run may ask, too. */
+static void ask_for_offers(uint32_t link)
+{
+    struct wire_msg m = {.type = WIRE_OFFERS_GET};
+    step(MASTER_CONNECTED, link, NULL);
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static void test_who_is_there_is_not_known(void **state)
+{
+    (void)state;
+    next();
+    ask_for_offers(0);
+    expect("EVICT to 0. close 0: stands by for another coordinator\n");
+    (void)teardown(NULL);
+    begin(false);
+    ask_for_offers(0);
+    expect("EVICT to 0. close 0: waits for its members\n");
+    now += DEADLINE * PCCL_MS;
+    ask_for_offers(1);
+    expect("OFFERS to 1. ");
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -398,6 +423,7 @@ int main(void)
         CASE(test_no_round_is_named_twice),
         CASE(test_what_is_given_up_is_void),
         CASE(test_nobody_is_left),
+        CASE(test_who_is_there_is_not_known),
     };
     return cmocka_run_group_tests_name("master/replicas", tests, NULL, NULL);
 }
