@@ -732,19 +732,19 @@ a row announces nothing beyond its credit (D20)|ring/small_grid.c|s/op_announce(
 DONE to other rows before that of the row (D20)|ring/op_done.c|s/ep->sends > 0 \&\& row_done(op)/ep->sends > 0/
 a request for DONE ends at its receiver (D20)|ring/op_receive.c|s/ || op->plan.done == DONE_GRID;/;/
 blocks of a grid in the order of the ring (D20)|ring/small_grid.c|s/plan_at(p, i) \* size/i * size/
-a sum that lacks one of its row (D22)|ring/allreduce_grid.c|s/ \&\& --s->parts.in_band. == 0/ \&\& --s->parts[in_band] < 2/
-a result that lacks a row (D22)|ring/allreduce_grid.c|s/if (s->sums.segment. > 0 || /if (/
-sums of a row sent before its parts (D22)|ring/allreduce_grid.c|s/x->after = piece - .*;/if (kind == KIND_SUM) return; &/
-results sent before all rows (D22)|ring/allreduce_grid.c|s/if (kind == KIND_RESULT) x->after += band_pieces(p);//
-launches are not told at once (D22)|ring/allreduce_grid.c|s/    .tells_launch = true,//
-an average is not divided (D22)|ring/allreduce_grid.c|s/i + 1 == g->rows ? TURN_LAST : 0/0/
+a sum that lacks one of its row (D22)|ring/grid_bands.c|s/part->turns = g->size - 1;/part->turns = g->size - 2;/
+a result that lacks a row (D22)|ring/grid_bands.c|s/part->turns += g->rows - 1;/part->turns += g->rows - 2;/
+sums of a row sent before its parts (D22)|ring/grid_bands.c|s/x->after = piece;/if (kind == KIND_SUM) return; &/
+results sent before all rows (D22)|ring/grid_bands.c|s/if (kind == KIND_RESULT \&\& !first) .*;//
+launches are not told at once (D22)|ring/grid_bands.c|/allreduce_grid = {/,/^}/s/    .tells_launch = true,//
+an average is not divided (D22)|ring/grid_bands.c|s/return kind == KIND_PART || kind == KIND_SUM;/part->all = false; &/
 a body over an input that is not saved (C2)|ring/op_receive.c|s/^        input_overwrite(op, place, x.size);//
-parts from the first member of the row on (D22)|ring/allreduce_grid.c|s/part_slot(op, (g->column + i) % g->size, k)/part_slot(op, i - (i <= g->column), k)/
-a segment sent before it is here (D24)|ring/broadcast_grid.c|s/if (p->r.rank != p->r.root) x->after = k;//
-launches are not told at once (D24)|ring/broadcast_grid.c|s/    .tells_launch = true,//
-the root owns a band (D24)|ring/broadcast_grid.c|s/ - (root.column < node->column);/;/; s/columns(p) \&\& node->column != root.column;/columns(p);/; s/ - (root.column < plan_grid_columns(p));/;/
-segments are not passed on (D24)|ring/broadcast_grid.c|s/op_wake(e, op);/(void)e;/
-the next column's band (D24)|ring/broadcast_grid.c|s/from->column == to->column);/from->column == to->column + 1);/
+parts from the first member of the row on (D22)|ring/grid_bands.c|s/uint32_t column = .*;/uint32_t column = other.column + (other.column < g->column);/
+a segment sent before it is here (D24)|ring/grid_bands.c|s/if (!reduces(p) \&\& p->r.rank == p->r.root) return;/if (!reduces(p)) return;/
+launches are not told at once (D24)|ring/grid_bands.c|/broadcast_grid = {/,/^}/s/    .tells_launch = true,//
+the root owns a band (D24)|ring/grid_bands.c|s/ - (root.column < node->column);/;/; s/columns(p) \&\& node->column != root.column;/columns(p);/; s/ - (root.column < plan_grid_columns(p));/;/
+segments are not passed on (D24)|ring/grid_bands.c|s/pieces_mark(e, op, \(.*\));/op_bit_set(((struct pieces *)op->state)->ready, \1);/
+the next column's band (D24)|ring/grid_bands.c|s/from->column == to->column;/from->column == to->column + 1;/
 no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
 a term that is taken is claimed (H13)|master/succession/replicas_collect.c|s/ || msg->resume.term == k->claim//
 a launch takes large data (D2)|ring/op_frame.c|s/f->size > LAUNCH_TAKES/false/
