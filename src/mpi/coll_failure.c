@@ -10,17 +10,19 @@ const char lost_root_text[] =
     "the root was lost and no rank has its data; PCCL_LOST_ROOT=promote lets "
     "the rank that now has its number send its own";
 
-/* Lists the members of `before` that are missing in `after`. */
-static void lost_describe(const struct group *before, const struct group *after,
-                          char *text, size_t size)
+/* Lists the ranks of the members that pccl has reported as lost. */
+static void lost_describe(const struct group *members, char *text, size_t size)
 {
     size_t used = 0;
+    bool *lost = calloc((size_t)members->size, sizeof *lost);
+    bool known = lost && world_lost(members, lost);
     *text = 0;
-    for (int i = 0; i < before->size && used < size; i++) {
-        if (group_rank_of(after, before->ids[i]) != MPI_UNDEFINED) continue;
+    for (int i = 0; known && i < members->size && used < size; i++) {
+        if (!lost[i]) continue;
         int n = snprintf(text + used, size - used, "%s%d", used ? ", " : "", i);
         used += n > 0 ? (size_t)n : 0;
     }
+    free(lost);
 }
 
 static _Noreturn void failure_abort(const struct coll *coll, const char *what)
@@ -30,8 +32,7 @@ static _Noreturn void failure_abort(const struct coll *coll, const char *what)
     if (function[0] == 'P') function++;
     if ((coll->comm->follows_world || world_learn(coll->members)) &&
         world_refresh())
-        lost_describe(coll->called, atomic_load(&world.view), lost,
-                      sizeof lost);
+        lost_describe(coll->called, lost, sizeof lost);
     (void)pcclGetLastError(world.pccl, detail, sizeof detail);
     snprintf(line, sizeof line,
              "Abort(%d) on node %d (rank %d in comm 0x%08x): Fatal error in "
@@ -68,20 +69,10 @@ static int members_filter(struct comm *comm)
 /* Ranks stay (E5): the error of a loss. */
 static int failure_stays(const struct coll *coll)
 {
-    char text[128] = "";
-    const struct group *members = coll->members;
-    size_t used = 0;
-    bool *lost = calloc((size_t)members->size, sizeof *lost);
-    bool known = lost && world_lost(members, lost);
-    for (int i = 0; known && i < members->size && used < sizeof text; i++) {
-        if (!lost[i]) continue;
-        int n = snprintf(text + used, sizeof text - used, "%s%d",
-                         used ? ", " : "rank ", i);
-        used += n > 0 ? (size_t)n : 0;
-    }
-    free(lost);
-    return error_note(MPIX_ERR_PROC_FAILED, "%s was lost",
-                      used ? text : "a member of the communicator");
+    char lost[128];
+    lost_describe(coll->members, lost, sizeof lost);
+    return error_note(MPIX_ERR_PROC_FAILED, "%s%s was lost",
+                      *lost ? "rank " : "a member of the communicator", lost);
 }
 
 /* Another process takes the place of a lost root, or the call fails. The same

@@ -16,8 +16,11 @@ static int retired_count;
 
 static void group_destroy(struct object *object)
 {
-    session_room_release(((struct group *)object)->session);
-    free(object);
+    struct group *group = (struct group *)object;
+    session_room_release(group->session);
+    free(group->members);
+    free(group->slots);
+    free(group);
 }
 
 struct group *group_new(int size)
@@ -39,8 +42,45 @@ struct group *group_from(const struct group *from, int size)
     return group;
 }
 
+/* The slot of the id, or the free one where it belongs. */
+static int *slot_of(const struct group *group, uint64_t id)
+{
+    size_t i = (size_t)(id * 0x9e3779b97f4a7c15u >> 32);
+    for (;; i++) {
+        int *slot = &group->slots[i & group->slot_mask];
+        if (*slot == 0 || group->ids[*slot - 1] == id) return slot;
+    }
+}
+
+struct group *group_of_view(pcclMember_t *members, int size, int rank,
+                            uint64_t epoch)
+{
+    struct group *view = group_new(size);
+    size_t slots = 4;
+    while (slots < 2 * (size_t)size) slots *= 2;
+    if (view) view->slots = calloc(slots, sizeof *view->slots);
+    if (!view || !view->slots) {
+        if (view) object_release(&view->object);
+        free(members);
+        return NULL;
+    }
+    view->members = members;
+    view->slot_mask = slots - 1;
+    view->rank = rank;
+    view->epoch = epoch;
+    for (int i = 0; i < size; i++) {
+        view->ids[i] = members[i].id;
+        *slot_of(view, members[i].id) = i + 1;
+    }
+    return view;
+}
+
 int group_rank_of(const struct group *group, uint64_t id)
 {
+    if (group->slots) {
+        int at = *slot_of(group, id);
+        return at > 0 ? at - 1 : MPI_UNDEFINED;
+    }
     for (int i = 0; i < group->size; i++)
         if (group->ids[i] == id) return i;
     return MPI_UNDEFINED;

@@ -13,15 +13,24 @@
  * view of the world, the members of a communicator, or an MPI_Group. */
 struct group {
     struct object object;
-    uint64_t epoch; /* of the view that the list is from; 0: none */
     int size;
     int rank;                /* MPI_UNDEFINED: not a member */
     _Atomic uint64_t chosen; /* the last answer of pccl about it (coll.c) */
     struct group *retired_next;
     struct session_room *session; /* see `session` of struct comm */
+    /* Of a view of the world only: */
+    uint64_t epoch;        /* 0: it is none */
+    pcclMember_t *members; /* owned; NULL: it is none, or of this process */
+    int *slots; /* owned: 1 + rank by id, a table with open addresses */
+    size_t slot_mask;
+    int lost; /* members that have left, from the first view to this one */
     uint64_t ids[];
 };
 
+/* A view, which takes the members over; NULL: no memory, and it has freed them.
+ */
+struct group *group_of_view(pcclMember_t *members, int size, int rank,
+                            uint64_t epoch);
 /* A group with space for size ids, which the caller fills; rank is
  * MPI_UNDEFINED until group_place. NULL: no memory. */
 struct group *group_new(int size);
@@ -224,7 +233,8 @@ extern struct world world;
  * message. */
 bool world_connect(char *message, size_t size);
 void world_disconnect(void);
-/* Takes over the view that pccl reports. False: no memory or evicted. */
+/* The world is the view that pccl reports, from now on. False: no memory or
+ * evicted. */
 bool world_refresh(void);
 /* Call it after an operation among `scope` has failed with
  * pcclRankConnectionLost: has pccl report the lost members, which it does by

@@ -174,9 +174,7 @@ static void tell(int gone, int before, unsigned long first, unsigned long last,
 void rank_use_changed(const struct group *before, unsigned long call)
 {
     const struct group *now = atomic_load(&world.view);
-    int gone = 0;
-    for (int i = 0; i < before->size; i++)
-        gone += group_rank_of(now, before->ids[i]) == MPI_UNDEFINED;
+    int gone = now->lost - before->lost;
     pthread_mutex_lock(&lock);
     bool news = now->epoch > changed_at && gone > 0;
     if (now->epoch > changed_at) changed_at = now->epoch;

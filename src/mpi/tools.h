@@ -29,7 +29,7 @@ void tools_join(pcclComm_t *pccl);
 void tools_leave(void);
 /* The world has another view: calls what tools have registered. No lock is
  * held. */
-void tools_view(const pcclMember_t *before, int size_before,
-                const pcclMember_t *now, int size, uint64_t epoch);
+struct group;
+void tools_view(const struct group *before, const struct group *now);
 
 #endif

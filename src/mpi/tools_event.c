@@ -5,6 +5,7 @@
  * so every level of safety is the lowest one. Registrations are never moved:
  * one is freed when no callback of it runs. */
 #include "info.h"
+#include "mpi_comm.h"
 #include "tools.h"
 
 #include <pthread.h>
@@ -383,29 +384,28 @@ static void raise(int number, struct event_data data, MPI_Count at)
     end_freed(over);
 }
 
-static bool has(const pcclMember_t *members, int size, uint64_t id)
+/* One event for each member of `of` that is not in `other`. */
+static void raise_each(int event, struct event_data data,
+                       const struct group *of, const struct group *other,
+                       MPI_Count at)
 {
-    for (int i = 0; i < size; i++)
-        if (members[i].id == id) return true;
-    return false;
+    for (int i = 0; i < of->size; i++) {
+        data.rank = of->members[i].hint;
+        if (group_rank_of(other, of->ids[i]) == MPI_UNDEFINED)
+            raise(event, data, at);
+    }
 }
 
-void tools_view(const pcclMember_t *before, int size_before,
-                const pcclMember_t *now, int size, uint64_t epoch)
+void tools_view(const struct group *before, const struct group *now)
 {
     pthread_mutex_lock(&lock);
     bool listens = registrations != NULL;
     pthread_mutex_unlock(&lock);
     if (!listens || !tools_active()) return;
     MPI_Count at = now_ns();
-    struct event_data data = {.epoch = epoch, .members = size, .rank = -1};
+    struct event_data data = {
+        .epoch = now->epoch, .members = now->size, .rank = -1};
     raise(EVENT_VIEW, data, at);
-    for (int i = 0; i < size_before; i++) {
-        data.rank = before[i].hint;
-        if (!has(now, size, before[i].id)) raise(EVENT_LOST, data, at);
-    }
-    for (int i = 0; i < size; i++) {
-        data.rank = now[i].hint;
-        if (!has(before, size_before, now[i].id)) raise(EVENT_JOINED, data, at);
-    }
+    raise_each(EVENT_LOST, data, before, now, at);
+    raise_each(EVENT_JOINED, data, now, before, at);
 }

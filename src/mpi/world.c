@@ -159,31 +159,30 @@ bool world_connect(char *message, size_t size)
     return world_refresh();
 }
 
-/* The members of the view that tools know; guarded by facade_lock. */
-static pcclMember_t *told_members;
-static int told_size;
+/* The newest view that pccl has reported. The world is that one, or an older
+ * one where ranks stay (E5). NULL: none; guarded by facade_lock. */
+static struct group *known;
 
 void world_disconnect(void)
 {
     tools_leave();
-    free(told_members);
-    told_members = NULL;
+    if (known) object_release(&known->object);
+    known = NULL;
     if (world.pccl) (void)pcclDestroyCommunicator(world.pccl);
     world.pccl = NULL;
 }
 
-/* The members of the view; the caller frees. Calls in other threads may change
- * the view meanwhile, hence the loop. */
-static pcclMember_t *members_read(uint64_t *epoch, int *rank, int *size)
+/* Calls in other threads may change the view meanwhile, hence the loop. */
+static struct group *view_read(void)
 {
-    int room = 0;
+    uint64_t epoch;
+    int rank, size, room = 0;
     pcclMember_t *members = NULL;
-    for (;;) {
-        if (pcclGetView(world.pccl, epoch, rank, size, members, (size_t)room) !=
-            pcclSuccess)
-            break;
-        if (members && *size <= room) return members;
-        room = *size;
+    while (pcclGetView(world.pccl, &epoch, &rank, &size, members,
+                       (size_t)room) == pcclSuccess) {
+        if (members && size <= room)
+            return group_of_view(members, size, rank, epoch);
+        room = size;
         free(members);
         members = calloc((size_t)room + 1, sizeof *members);
         if (!members) return NULL;
@@ -192,73 +191,86 @@ static pcclMember_t *members_read(uint64_t *epoch, int *rank, int *size)
     return NULL;
 }
 
-/* Keeps a copy of the members, and returns the one before. Without memory for
- * it tools miss what changes. */
-static pcclMember_t *told_replace(const pcclMember_t *members, int size,
-                                  int *size_before)
+/* The view that pccl reports, with a reference; it is copied once an epoch.
+ * NULL: no memory or evicted. */
+static struct group *view_known(void)
 {
-    pcclMember_t *before = told_members;
-    *size_before = told_size;
-    told_members = malloc(((size_t)size + 1) * sizeof *told_members);
-    told_size = size;
-    if (told_members)
-        memcpy(told_members, members, (size_t)size * sizeof *told_members);
-    return before;
+    uint64_t epoch;
+    int rank, size;
+    struct group *view = NULL;
+    if (pcclGetView(world.pccl, &epoch, &rank, &size, NULL, 0) != pcclSuccess)
+        return NULL;
+    facade_lock();
+    bool fresh = known && known->epoch >= epoch;
+    facade_unlock();
+    if (!fresh) view = view_read();
+    if (!fresh && !view) return NULL;
+    facade_lock();
+    if (view && (!known || known->epoch < view->epoch)) {
+        struct group *old = known;
+        known = view;
+        view = old;
+    }
+    if (view) object_release(&view->object);
+    view = known;
+    object_retain(&view->object);
+    facade_unlock();
+    return view;
 }
 
-static void tell_crowd(const pcclMember_t *members, int rank, int size)
+static void tell_crowd(const struct group *view)
 {
-    uint64_t host = members[rank].host;
+    uint64_t host = view->members[view->rank].host;
     uint32_t here = 0;
-    for (int i = 0; i < size; i++) here += members[i].host >> 1 == host >> 1;
+    for (int i = 0; i < view->size; i++)
+        here += view->members[i].host >> 1 == host >> 1;
     mpi_progress_crowd(here, host_processors(host));
+}
+
+/* Members that have left, up to the view that follows. */
+static int lost_since(const struct group *old, const struct group *view)
+{
+    int lost = old->lost;
+    for (int i = 0; i < old->size; i++)
+        lost += group_rank_of(view, old->ids[i]) == MPI_UNDEFINED;
+    return lost;
 }
 
 bool world_refresh(void)
 {
-    uint64_t epoch;
-    int rank, size, size_before = 0;
     if (!world.pccl) return true;
-    pcclMember_t *members = members_read(&epoch, &rank, &size);
-    if (!members) return false;
-    pcclMember_t *before = NULL;
+    struct group *view = view_known();
+    if (!view) return false;
     facade_lock();
     struct group *old = atomic_load(&world.view);
-    struct group *view = NULL;
-    if (!old || old->epoch < epoch) {
-        view = group_new(size);
-        if (view) {
-            for (int i = 0; i < size; i++) view->ids[i] = members[i].id;
-            tell_crowd(members, rank, size);
-            view->rank = rank;
-            view->epoch = epoch;
-            world.self = members[rank].id;
-            atomic_store(&world.view, view);
-            if (old) group_retire(old);
-            before = told_replace(members, size, &size_before);
-        }
+    bool news = !old || old->epoch < view->epoch;
+    if (news) {
+        if (old) view->lost = lost_since(old, view);
+        tell_crowd(view);
+        world.self = view->ids[view->rank];
+        object_retain(&view->object);
+        atomic_store(&world.view, view);
     }
     facade_unlock();
-    if (before) tools_view(before, size_before, members, size, epoch);
-    free(before);
-    free(members);
-    return view || (old && old->epoch >= epoch);
+    if (news && old) {
+        tools_view(old, view);
+        facade_lock();
+        group_retire(old);
+        facade_unlock();
+    }
+    object_release(&view->object);
+    return true;
 }
 
 bool world_lost(const struct group *group, bool *lost)
 {
-    uint64_t epoch;
-    int rank, size;
     memset(lost, 0, (size_t)group->size * sizeof *lost);
     if (!world.pccl) return true;
-    pcclMember_t *members = members_read(&epoch, &rank, &size);
-    if (!members) return false;
-    for (int i = 0; i < group->size; i++) {
-        lost[i] = true;
-        for (int j = 0; j < size; j++)
-            if (members[j].id == group->ids[i]) lost[i] = false;
-    }
-    free(members);
+    struct group *view = view_known();
+    if (!view) return false;
+    for (int i = 0; i < group->size; i++)
+        lost[i] = group_rank_of(view, group->ids[i]) == MPI_UNDEFINED;
+    object_release(&view->object);
     return true;
 }
 
@@ -270,15 +282,14 @@ bool world_learn(const struct group *scope)
 
 bool world_hosts(const struct group *group, uint64_t *hosts)
 {
-    uint64_t epoch;
-    int rank, size;
     memset(hosts, 0, (size_t)group->size * sizeof *hosts);
     if (!world.pccl) return true;
-    pcclMember_t *members = members_read(&epoch, &rank, &size);
-    if (!members) return false;
-    for (int i = 0; i < group->size; i++)
-        for (int j = 0; j < size; j++)
-            if (members[j].id == group->ids[i]) hosts[i] = members[j].host;
-    free(members);
+    struct group *view = view_known();
+    if (!view) return false;
+    for (int i = 0; i < group->size; i++) {
+        int rank = group_rank_of(view, group->ids[i]);
+        if (rank != MPI_UNDEFINED) hosts[i] = view->members[rank].host;
+    }
+    object_release(&view->object);
     return true;
 }
