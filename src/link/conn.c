@@ -138,11 +138,15 @@ void conn_queue_hello(struct links *n, struct conn *c)
     struct frame_hello hello = {
         .key = {n->key.word[0], n->key.word[1]}, .from = n->self, .to = c->to};
     frame_hello_encode(&hello, c->tx_head + at + FRAME_SIZE);
-    struct frame fill = {.type = FRAME_FILL, .size = n->fill_size};
+    /* Rule R3c: the answer is as long as the question. */
+    bool further = c->link && c->link->open > 0;
+    if (c->state == CONN_DIALED) c->further = further;
+    struct frame fill = {.type = FRAME_FILL,
+                         .size = c->further ? 0 : n->fill_size};
     frame_encode(&fill, c->tx_head + at + FRAME_SIZE + FRAME_HELLO_SIZE);
     if (at == 0) c->tx_head_done = 0;
     c->tx_head_size = at + 2 * FRAME_SIZE + FRAME_HELLO_SIZE;
-    c->tx_left = n->fill_size; /* padding */
+    c->tx_left = fill.size; /* padding */
     c->greets = true;
     conn_dirty(n, c->number);
 }

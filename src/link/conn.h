@@ -102,6 +102,7 @@ struct conn {
     bool accepted;           /* and no PING has shown that the answer to the
                                 other end's HELLO has arrived there */
     bool greets;             /* the own HELLO is not all out */
+    bool further;            /* of a link that is open: short FILLs (R3c) */
 
     /* receiving */
     uint8_t rx_buffer[RX_BUFFER_SIZE];

@@ -41,7 +41,8 @@ static bool next_of_link(struct links *n, struct conn *c, struct frame *f)
         c->tx_from = NULL;
         return true;
     }
-    if (give(n, CLIENT_AFTER_CONTROL, c, f) || give(n, CLIENT_LAST, c, f))
+    if (!link_is_spare(l, c) &&
+        (give(n, CLIENT_AFTER_CONTROL, c, f) || give(n, CLIENT_LAST, c, f)))
         return true;
     c->tx_starved = true;
     return false;

@@ -176,8 +176,8 @@ static void dial_once(struct links *n, struct link *l)
     l->dialing++;
 }
 
-/* The first dials make all connections, later ones try once more beside the
- * dials under way: a lost packet delays a dial by a second. */
+/* One dial at a time opens a link; later ones try once more beside the dials
+ * under way: a lost packet delays a dial by a second. */
 static void dial(struct links *n, struct link *l)
 {
     if (!may_dial(n, l)) return;
@@ -186,12 +186,7 @@ static void dial(struct links *n, struct link *l)
         l->wanted_at = n->now; /* its time has not begun */
         return;
     }
-    uint32_t before = l->open + l->dialing;
-    do {
-        uint32_t dialing = l->dialing;
-        dial_once(n, l);
-        if (l->dialing == dialing) break;
-    } while (before == 0 && l->dialing < width(n, l) && may_dial(n, l));
+    dial_once(n, l);
     if (l->open == 0) l->turn++;
     l->dial_at = n->now + time_to_link(n, l) / 4;
     l->again = true;
@@ -323,12 +318,23 @@ bool link_is_inward(const struct links *n, const struct link *l)
     return l->open > 0 && n->self < l->id && !l->outward;
 }
 
-void link_widen(const struct links *n, struct link *l)
+void link_widen(struct links *n, struct link *l)
 {
     uint32_t pool = n->pool_size;
     if (n->pool_auto && (n->high_rtt || l->rtt >= RTT_HIGH))
         pool = l->rtt < RTT_VERY_HIGH ? POOL_HIGH_RTT : POOL_VERY_HIGH_RTT;
-    if (l->want < pool && !PCCL_BUGGIFY(link_narrow)) l->want = pool;
+    if (l->want >= pool || PCCL_BUGGIFY(link_narrow)) return;
+    l->want = pool;
+    link_dirty(n, l);
+}
+
+bool link_is_spare(const struct link *l, const struct conn *c)
+{
+    uint32_t before = 0;
+    if (l->open <= l->want) return false;
+    for (const struct conn *o = l->conns; o != c; o = o->next)
+        before += o->state == CONN_OPEN;
+    return before >= l->want;
 }
 
 void links_want(struct links *n, const struct wire_member *m,
@@ -358,8 +364,10 @@ void links_retry(struct links *n)
 void links_unwant(struct links *n)
 {
     for (size_t i = 0; i < ARRAY_COUNT(n->table); i++) {
-        for (struct link *l = n->table[i]; l; l = l->next)
+        for (struct link *l = n->table[i]; l; l = l->next) {
             l->wanted = l->sought = false;
+            l->want = 1;
+        }
     }
 }
 
@@ -375,6 +383,12 @@ enum link_status links_status(struct links *n, uint64_t id)
     if (l->open > 0 && !l->sought) return LINK_OPEN;
     if (l->failed) return LINK_FAILED;
     return LINK_WAITS;
+}
+
+uint32_t links_width(const struct links *n)
+{
+    bool more = n->pool_auto && n->pool_size < POOL_HIGH_RTT;
+    return more ? POOL_HIGH_RTT : n->pool_size;
 }
 
 bool conn_is_long(const struct links *n, uint32_t number)

@@ -195,8 +195,11 @@ struct conn *link_conn_from(const struct link *l, uint32_t number);
 void link_know(struct link *l, const struct wire_member *m);
 /* Something needs the link: it is made, and widened, by rule R3. */
 void link_need(struct links *n, struct link *l);
-/* From now on the link has as many connections as a ring needs. */
-void link_widen(const struct links *n, struct link *l);
+/* From now on the link has as many connections as a ring needs, until the next
+ * proposal. */
+void link_widen(struct links *n, struct link *l);
+/* The link has more connections than are wanted now: no data begin on this. */
+bool link_is_spare(const struct link *l, const struct conn *c);
 /* Only the other end's dials pass, although this one dials first (rule R3). */
 bool link_is_inward(const struct links *n, const struct link *l);
 void link_close(struct links *n, const struct link *l);

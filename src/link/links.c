@@ -32,8 +32,15 @@ static bool end_relay(void *user, struct conn *c)
 
 static bool begin_fill(void *user, struct conn *c)
 {
-    const struct links *n = user;
-    return c->hello_frame.type == FRAME_HELLO && c->rx.size >= n->fill_size;
+    struct links *n = user;
+    if (c->hello_frame.type != FRAME_HELLO) return false;
+    if (c->rx.size >= n->fill_size) return true;
+    if (c->state == CONN_DIALED) return c->further;
+    /* Rule R3c: the path is known. */
+    const struct frame_hello hello = frame_hello_decode(c->hello);
+    const struct link *l = link_find(n, hello.from, false);
+    c->further = l && l->open > 0;
+    return c->further;
 }
 
 /* Rule R3d: the HELLO counts once a full packet has come as well. */

@@ -9,6 +9,12 @@
 #define SO_BUF_LOCK 72
 #endif
 
+static uint32_t share(const struct send_window *w, uint32_t size)
+{
+    uint32_t one = w->shares > 1 ? size / w->shares : size;
+    return one < WINDOW_SHARE_LEAST ? WINDOW_SHARE_LEAST : one;
+}
+
 uint32_t send_window_next(const struct send_window *w,
                           const struct send_path *path)
 {
@@ -18,10 +24,12 @@ uint32_t send_window_next(const struct send_window *w,
     if (w->size == 0 && empty) return 0;
     uint64_t from = w->size > 0 ? w->size : path->in_flight;
     uint64_t least = (uint64_t)path->rtt_least;
-    uint64_t wanted = from * least / (uint64_t)path->rtt + WINDOW_QUEUED;
+    uint64_t wanted =
+        from * least / (uint64_t)path->rtt + share(w, WINDOW_QUEUED);
     uint64_t next = empty ? 2 * from : (from + wanted) / 2;
     if (next >= WINDOW_MOST) return 0;
-    return next < WINDOW_LEAST ? WINDOW_LEAST : (uint32_t)next;
+    uint32_t lowest = share(w, WINDOW_LEAST);
+    return next < lowest ? lowest : (uint32_t)next;
 }
 
 bool send_window_is_lossy(const struct send_path *path)
@@ -43,14 +51,14 @@ static void set_size(int fd, uint32_t size)
         (void)setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &lock, sizeof lock);
 }
 
-void send_window_open(struct send_window *w, int fd)
+void send_window_open(struct send_window *w, int fd, uint32_t shares)
 {
     int lock = 0;
-    *w = (struct send_window){.size = 0};
+    *w = (struct send_window){.shares = shares};
     w->may_set =
         setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &lock, sizeof lock) == 0;
     if (!w->may_set) return;
-    w->size = WINDOW_FIRST;
+    w->size = share(w, WINDOW_FIRST);
     set_size(fd, w->size);
 }
 

@@ -14,15 +14,17 @@ enum {
     WINDOW_QUEUED = 24 * 1024,
     WINDOW_FIRST = 32 * 1024,
     WINDOW_LEAST = 16 * 1024,
-    WINDOW_MOST = 192 * 1024, /* the kernel's own limit from here on */
-    WINDOW_SAMPLE = 48,       /* packets from which on losses count */
+    WINDOW_SHARE_LEAST = 4 * 1024, /* of one connection among many */
+    WINDOW_MOST = 192 * 1024,      /* the kernel's own limit from here on */
+    WINDOW_SAMPLE = 48,            /* packets from which on losses count */
 };
 
 struct send_window {
     pccl_ns looked_at;
-    uint32_t size; /* bytes; 0: the kernel decides */
-    bool may_set;  /* the kernel takes it back (Linux 5.16) */
-    bool lossy;    /* has the congestion control for such paths */
+    uint32_t size;   /* bytes; 0: the kernel decides */
+    uint32_t shares; /* connections of the link, which pass the same queues */
+    bool may_set;    /* the kernel takes it back (Linux 5.16) */
+    bool lossy;      /* has the congestion control for such paths */
 };
 
 struct send_path {
@@ -43,8 +45,8 @@ bool send_window_is_lossy(const struct send_path *path);
  * none. */
 pccl_ns send_window_path_rtt(int fd);
 
-/* Of a new connection. */
-void send_window_open(struct send_window *w, int fd);
+/* Of a new connection, one of `shares` of its link. */
+void send_window_open(struct send_window *w, int fd, uint32_t shares);
 
 /* Looks at the socket, at most once in a round trip, and sets its window. Once,
  * if the connection loses much, it changes to BBR, if the kernel has it. */

@@ -248,8 +248,8 @@ static void carry(int from, uint32_t conn)
 static void connect_two(void)
 {
     links_want(&engines[CALLER]->links, &members[CALLED], 2);
-    assert_int_equal(dials, 2);
     for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(dials, i + 1);
         engine_dialed(engines[CALLER], i, true);
         assert_true(engine_accepted(engines[CALLED], i));
         carry(CALLER, i);
@@ -341,6 +341,61 @@ static void test_a_near_link_of_a_far_ring_is_wide(void **state)
     assert_int_equal(near->want, POOL_VERY_HIGH_RTT);
 }
 
+/* What the other end answers to `hello` on a dial. */
+static bool answered(uint32_t conn, const uint8_t *hello, size_t size)
+{
+    uint8_t answer[RX_BUFFER_SIZE];
+    if (!hear(CALLED, conn, hello, size)) return false;
+    size_t back =
+        line_take(&engines[CALLED]->links, conn, answer, RX_BUFFER_SIZE);
+    return heard(CALLER, conn, answer, back);
+}
+
+/* Rule R3c: one dial opens a link, those after it show no path. */
+static void test_one_dial_opens_a_wide_link(void **state)
+{
+    (void)state;
+    enum { WIDE = 3 };
+    uint8_t hello[RX_BUFFER_SIZE];
+    struct links *n = &engines[CALLER]->links;
+    links_want(n, &members[CALLED], WIDE);
+    assert_int_equal(dials, 1);
+    size_t size = greet(CALLER, 0, hello);
+    assert_true(answered(0, hello, size));
+    assert_int_equal(dials, WIDE);
+    for (uint32_t i = 1; i < WIDE; i++) {
+        assert_int_equal(greet(CALLER, i, hello), size - SMALL);
+        assert_true(answered(i, hello, size - SMALL));
+        assert_int_equal(state_at(CALLER, i), CONN_OPEN);
+    }
+    assert_int_equal(faults, 0);
+    engine_closed(engines[CALLED], 0); /* and with it all of the link */
+    assert_false(hear(CALLED, 5, hello, size - SMALL));
+}
+
+/* Rule R3c: who is next to it in the ring no more has less to say. */
+static void test_a_narrowed_link_has_spare_connections(void **state)
+{
+    (void)state;
+    enum { WIDE = 3 };
+    uint8_t hello[RX_BUFFER_SIZE];
+    struct links *n = &engines[CALLER]->links;
+    links_want(n, &members[CALLED], WIDE);
+    for (uint32_t i = 0; i < WIDE; i++)
+        assert_true(answered(i, hello, greet(CALLER, i, hello)));
+    const struct link *l = link_find(n, ids[CALLED], false);
+    assert_int_equal(l->open, WIDE);
+    for (uint32_t i = 0; i < WIDE; i++)
+        assert_false(link_is_spare(l, n->conns[i]));
+    links_unwant(n);
+    links_want(n, &members[CALLED], 1);
+    for (uint32_t i = 0; i < WIDE; i++)
+        assert_int_equal(link_is_spare(l, n->conns[i]), i > 0);
+    links_want(n, &members[CALLED], 2);
+    assert_false(link_is_spare(l, n->conns[1]));
+    assert_true(link_is_spare(l, n->conns[2]));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, close_ends)
@@ -360,6 +415,8 @@ int main(void)
         TEST(test_no_call_mends_a_lost_link),
         TEST(test_what_a_lost_connection_took_is_missed),
         TEST(test_a_near_link_of_a_far_ring_is_wide),
+        TEST(test_one_dial_opens_a_wide_link),
+        TEST(test_a_narrowed_link_has_spare_connections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

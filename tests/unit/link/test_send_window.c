@@ -67,6 +67,20 @@ static void test_takes_over_when_there_is_a_queue(void **state)
     assert_in_range(send_window_next(&w, &p), 32 * 1024, 100 * 1024);
 }
 
+/* The connections of a link leave one queue together, not one each. */
+static void test_shares_a_queue(void **state)
+{
+    (void)state;
+    enum { SHARES = 4 };
+    struct send_window w = {.size = WINDOW_LEAST, .shares = SHARES};
+    struct send_path p = {.rtt = PCCL_S, .rtt_least = PCCL_MS};
+    for (uint32_t i = 0; i < 20; i++) w.size = send_window_next(&w, &p);
+    assert_in_range(SHARES * w.size, WINDOW_LEAST, 2 * WINDOW_QUEUED);
+    w.shares = 1000;
+    for (uint32_t i = 0; i < 20; i++) w.size = send_window_next(&w, &p);
+    assert_in_range(w.size, WINDOW_SHARE_LEAST, 2 * WINDOW_SHARE_LEAST);
+}
+
 /* However long the queue of other traffic is, some bytes are sent. */
 static void test_never_stops(void **state)
 {
@@ -104,6 +118,7 @@ int main(void)
         cmocka_unit_test(test_fills_a_link_and_little_more),
         cmocka_unit_test(test_leaves_fat_links_alone),
         cmocka_unit_test(test_takes_over_when_there_is_a_queue),
+        cmocka_unit_test(test_shares_a_queue),
         cmocka_unit_test(test_never_stops),
         cmocka_unit_test(test_knows_lossy_ways),
     };
