@@ -43,14 +43,14 @@ static void ask_table(const struct engine *e, const struct plan_request *r,
         if (next.fast != c->fast && ++c == choices + FAST_CHOICES) return;
         *c = next;
     }
+    c->most = PLAN_SEGMENT_MAX; /* of a frame */
 }
 
-enum algorithm_fast fast_choice(struct engine *e, const struct plan_request *r,
-                                uint64_t bytes)
+enum algorithm_fast
+fast_find_choice(struct engine *e, const struct plan_request *r, uint64_t bytes)
 {
     struct fast_choice *c = e->fast.choices[r->coll][r->flow];
     if (c->most == 0) ask_table(e, r, c);
-    if (bytes > PLAN_SEGMENT_MAX) return FAST_NOT; /* it is no frame */
     for (uint32_t i = 0; i < FAST_CHOICES; i++)
         if (bytes <= c[i].most) return c[i].fast;
     return FAST_NOT;
@@ -215,7 +215,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
     if (r->call.quant.algorithm != QUANT_NONE) return false;
     uint64_t size = coll == COLL_BARRIER ? 0 : r->plan.count;
     if (plan_coll_reduces(coll)) size *= r->plan.element;
-    enum algorithm_fast fast = fast_choice(e, &r->plan, size);
+    enum algorithm_fast fast = fast_choice(e, q, &r->plan, size);
     if (fast == FAST_NOT) return false;
     q->pairs = fast == FAST_PAIRS;
     q->tree = fast == FAST_TREE;

@@ -110,9 +110,19 @@ struct fast_path {
 /* For the files of the fast path. */
 /* Nothing prevents the fast path of an operation of the whole view. */
 bool fast_may_begin(struct engine *e, const struct op_request *r);
+enum algorithm_fast fast_find_choice(struct engine *e,
+                                     const struct plan_request *r,
+                                     uint64_t bytes);
 /* How the table's algorithm for so many bytes of a vector or block runs. */
-enum algorithm_fast fast_choice(struct engine *e, const struct plan_request *r,
-                                uint64_t bytes);
+static inline enum algorithm_fast fast_choice(struct engine *e,
+                                              const struct fast_path *q,
+                                              const struct plan_request *r,
+                                              uint64_t bytes)
+{
+    const struct fast_choice *first = q->choices[r->coll][r->flow];
+    if (bytes <= first->most && first->fast != FAST_NOT) return first->fast;
+    return fast_find_choice(e, r, bytes);
+}
 /* False: the member has no channel, or other connections. */
 bool fast_find_endpoint(struct engine *e, uint32_t rank,
                         struct fast_endpoint *ep);

@@ -62,7 +62,8 @@ static bool find_spokes(struct engine *e, const struct op_request *r)
 static bool may_go(struct engine *e, const struct op_request *r)
 {
     uint64_t bytes = reduces(r) ? vector_size(r) : 0;
-    return fast_choice(e, &r->plan, bytes) == FAST_STAR && find_spokes(e, r);
+    return fast_choice(e, &e->fast, &r->plan, bytes) == FAST_STAR &&
+           find_spokes(e, r);
 }
 
 /* Bytes to and from the partner of that rank. */
