@@ -300,9 +300,11 @@ static void op_address(struct coll *coll)
     coll->op.members = comm->follows_world ? NULL : coll->members->ids;
     coll->op.member_count =
         comm->follows_world ? 0 : (size_t)coll->members->size;
-    /* All members get an error, and none a wrong result (E6, E7): no two
-     * processes have this digest. */
-    if (coll->unaware) coll->op.user_digest += (world.self << 1 | 1) << 20;
+    /* All members get an error, and none a wrong result (E6, E7): nobody else
+     * has this argument. */
+    if (coll->unaware)
+        coll_sign_number(coll, "process that may not know its rank",
+                         world.self);
 }
 
 /* Advances through steps that need no waiting. COLL_RUN: an operation is ready
