@@ -58,10 +58,10 @@ void coll_stages_free(struct coll *coll)
 static bool has_arguments(const struct coll *coll)
 {
     const void *const owned[] = {
-        coll->reduction.input,   coll->reduction.split,
-        coll->layout.sendcounts, coll->layout.recvcounts,
-        coll->layout.senddispls, coll->layout.recvdispls,
-        coll->layout.sendtypes,  coll->layout.recvtypes};
+        coll->reduction.split,   coll->layout.sendcounts,
+        coll->layout.recvcounts, coll->layout.senddispls,
+        coll->layout.recvdispls, coll->layout.sendtypes,
+        coll->layout.recvtypes};
     uintptr_t any = 0;
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         any |= (uintptr_t)owned[i];
@@ -72,7 +72,6 @@ void coll_arguments_free(struct coll *coll)
 {
     coll_stages_free(coll);
     if (has_arguments(coll)) {
-        free(coll->reduction.input);
         free(coll->reduction.split);
         free(coll->layout.sendcounts);
         free(coll->layout.recvcounts);
@@ -378,16 +377,6 @@ static int run_blocking(struct coll *coll)
     }
 }
 
-/* Restores a partly overwritten in-place input after a failure. */
-static int settle(struct coll *coll, int error)
-{
-    if (error != MPI_SUCCESS && coll->reduction.input)
-        type_unpack(coll->recvbuf, coll->recvcount, coll->recvtype, 0,
-                    coll->reduction.input,
-                    coll->recvcount * coll->recvtype->size);
-    return error;
-}
-
 /* Whether the operation is in flight. A revocation ends an operation for all of
  * its members. */
 static bool in_flight(const struct flight *f, enum coll_care care)
@@ -425,7 +414,7 @@ bool coll_advance(struct flight *f, enum coll_care care)
         } else {
             int step = next_step(coll);
             if (step != COLL_RUN) {
-                f->error = settle(coll, step);
+                f->error = step;
                 return true;
             }
             result = pcclCollectiveAsync(&coll->op, world.pccl, &f->handle);
@@ -439,7 +428,7 @@ bool coll_advance(struct flight *f, enum coll_care care)
         }
         int error = coll_failed(coll, result);
         if (error != MPI_SUCCESS) {
-            f->error = settle(coll, error);
+            f->error = error;
             return true;
         }
     }
@@ -451,8 +440,7 @@ int coll_settle(struct coll *coll)
     rank_use_collective(coll);
     /* Other members may wait for messages from here, or for their reception. */
     bool alone = !coll_any_pending() && !transport_busy();
-    if (coll->members->size == 1 || alone)
-        return settle(coll, run_blocking(coll));
+    if (coll->members->size == 1 || alone) return run_blocking(coll);
     struct call_wait w;
     waiting_begins(&w);
     struct flight flight = {.coll = coll};

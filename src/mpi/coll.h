@@ -76,7 +76,6 @@ struct reduction {
     bool everyone; /* between groups: all members of both get a result */
     MPI_Count keep_first, keep_count, block_count;
     uint64_t *split; /* the count that each member keeps, or NULL; owned */
-    char *input;     /* copy of an in-place input, restored on failure; owned */
 };
 
 /* One word of each member: for context ids (step_context), or who has the data

@@ -291,8 +291,6 @@ static int request_start(struct request *request)
     if (coll->rooted && coll_root_now(coll) == MPI_UNDEFINED)
         return error_note(MPIX_ERR_PROC_FAILED, "the root was lost");
     coll_stages_free(coll);
-    free(coll->reduction.input);
-    coll->reduction.input = NULL;
     coll->round = 0;
     coll->has_data = false;
     rank_use_collective(coll);

@@ -13,6 +13,8 @@
 /* Bytes gathered at once, over all members. */
 enum { FOLD_MEMORY = 16 << 20 };
 
+enum { FOLD_BLOCKS, FOLD_RESULT }; /* stages */
+
 /* Elements that operators see as the same have the same name. */
 static const char *const element_names[ELEMENT_COUNT] = {
     [ELEMENT_NONE] = "of the program",
@@ -239,6 +241,27 @@ static MPI_Count fold_block(const struct coll *coll, int round,
                                               : coll->reduction.block_count;
 }
 
+/* Members whose contributions make this one's result. */
+static int fold_limit(const struct coll *coll)
+{
+    const struct group *members = coll->members;
+    if (coll->reduction.fold == FOLD_ALL) return members->size;
+    return members->rank + (coll->reduction.fold == FOLD_UP_TO);
+}
+
+/* `count` packed elements of what this member keeps, from `at` on. */
+static void fold_keep(const struct coll *coll, MPI_Count at, MPI_Count count,
+                      const char *packed)
+{
+    const struct type *type = coll->recvtype;
+    char *aside = coll->stages[FOLD_RESULT];
+    if (aside)
+        memcpy(aside + at * type->size, packed, (size_t)(count * type->size));
+    else
+        type_unpack((char *)coll->recvbuf + at * type->extent, count, type, 0,
+                    packed, count * type->size);
+}
+
 /* Folds the blocks gathered in the last round and keeps our part. */
 static int fold_finish(struct coll *coll, int round)
 {
@@ -248,18 +271,14 @@ static int fold_finish(struct coll *coll, int round)
               high = low + coll->reduction.keep_count;
     if (low < first) low = first;
     if (high > first + count) high = first + count;
-    int limit = coll->reduction.fold == FOLD_ALL      ? coll->members->size
-                : coll->reduction.fold == FOLD_BEFORE ? coll->members->rank
-                                                      : coll->members->rank + 1;
+    int limit = fold_limit(coll);
     if (!coll->reduction.keep || low >= high || limit == 0) return MPI_SUCCESS;
     MPI_Count size = count * type->size;
-    char *packed = coll->stages[0];
+    char *packed = coll->stages[FOLD_BLOCKS];
     char *result = fold(coll, packed, size, count, limit);
     if (!result) return error_note(MPI_ERR_NO_MEM, "out of memory");
-    type_unpack((char *)coll->recvbuf +
-                    (low - coll->reduction.keep_first) * type->extent,
-                high - low, type, 0, result + (low - first) * type->size,
-                (high - low) * type->size);
+    fold_keep(coll, low - coll->reduction.keep_first, high - low,
+              result + (low - first) * type->size);
     return MPI_SUCCESS;
 }
 
@@ -272,36 +291,33 @@ static int fold_begin(struct coll *coll)
     if (coll->reduction.block_count < 1) coll->reduction.block_count = 1;
     if (coll->reduction.block_count > coll->recvcount)
         coll->reduction.block_count = coll->recvcount > 0 ? coll->recvcount : 1;
-    if (!coll_stage(coll, 0, (size_t)(coll->reduction.block_count * each)))
+    if (!coll_stage(coll, FOLD_BLOCKS,
+                    (size_t)(coll->reduction.block_count * each)))
         return MPI_ERR_NO_MEM;
     return MPI_SUCCESS;
 }
 
-/* Address of the input: a copy if the receive buffer is the input and is
- * overwritten before the last operation has succeeded. */
-static int fold_input(struct coll *coll)
+/* In place, a result of several rounds stays aside until the last one has
+ * succeeded. */
+static int fold_aside(struct coll *coll)
 {
-    if (!coll->in_place || coll->reduction.input) return MPI_SUCCESS;
-    const struct type *type = coll->recvtype;
-    if (coll->recvcount <= coll->reduction.block_count) return MPI_SUCCESS;
-    MPI_Count size = coll->recvcount * type->size;
-    char *copy = malloc((size_t)size);
-    if (!copy) return error_note(MPI_ERR_NO_MEM, "out of memory");
-    type_pack(coll->recvbuf, coll->recvcount, type, 0, copy, size);
-    coll->reduction.input = copy;
+    const struct reduction *r = &coll->reduction;
+    if (!coll->in_place || !r->keep || fold_limit(coll) == 0 ||
+        coll->recvcount <= r->block_count)
+        return MPI_SUCCESS;
+    MPI_Count size = r->keep_count * coll->recvtype->size;
+    if (!coll_stage(coll, FOLD_RESULT, (size_t)size)) return MPI_ERR_NO_MEM;
     return MPI_SUCCESS;
 }
 
-static void fold_pack(struct coll *coll, MPI_Count first, MPI_Count count,
-                      char *to)
+static int fold_end(const struct coll *coll)
 {
+    MPI_Count count = coll->reduction.keep_count;
     const struct type *type = coll->recvtype;
-    MPI_Count offset = first * type->size, size = count * type->size;
-    if (coll->reduction.input)
-        memcpy(to, coll->reduction.input + offset, (size_t)size);
-    else
-        type_pack(coll->in_place ? coll->recvbuf : coll->sendbuf,
-                  coll->recvcount, type, offset, to, size);
+    if (coll->stages[FOLD_RESULT])
+        type_unpack(coll->recvbuf, count, type, 0, coll->stages[FOLD_RESULT],
+                    count * type->size);
+    return MPI_SUCCESS;
 }
 
 int step_reduce_fold(struct coll *coll)
@@ -311,16 +327,18 @@ int step_reduce_fold(struct coll *coll)
     int result = MPI_SUCCESS;
     if (coll->round == 0) {
         result = fold_begin(coll);
-        if (result == MPI_SUCCESS) result = fold_input(coll);
+        if (result == MPI_SUCCESS) result = fold_aside(coll);
     } else {
         result = fold_finish(coll, coll->round - 1);
     }
     if (result != MPI_SUCCESS) return result;
     MPI_Count count = fold_block(coll, coll->round, &first);
-    if (count <= 0 && coll->round > 0) return MPI_SUCCESS;
+    if (count <= 0 && coll->round > 0) return fold_end(coll);
     MPI_Count size = count * type->size;
-    char *stage = coll->stages[0];
-    fold_pack(coll, first, count, stage + coll->members->rank * size);
+    char *stage = coll->stages[FOLD_BLOCKS];
+    type_pack(coll->in_place ? coll->recvbuf : coll->sendbuf, coll->recvcount,
+              type, first * type->size, stage + coll->members->rank * size,
+              size);
     coll->op.kind = pcclKindAllGather;
     coll->op.sendbuf = NULL;
     coll->op.recvbuf = stage;
