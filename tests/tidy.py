@@ -39,7 +39,7 @@ AGREEMENT = ["src/master/" + name + ".h" for name in
 AROUND = ["src/master/" + name + ".h" for name in
           ("coverage/coverage", "coverage/step_samples", "search/bandwidth",
            "search/edges", "state/offers", "succession/memory",
-           "succession/replicas", "succession/succession", "watch/told")]
+           "succession/replicas", "succession/succession", "watch/peer_report")]
 LAYERS = {
     "include/": ["include/"],
     "src/base/": BASE,

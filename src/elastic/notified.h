@@ -37,7 +37,7 @@ static inline uint32_t notified_oldest(const struct notified *t)
     return t->loss_count > 0 ? t->losses[0]->epoch : 0;
 }
 
-/* The same of the oldest loss of one of these members. */
+/* As above, of the oldest loss of one of these members. */
 uint32_t notified_loss_of(const struct notified *t, const uint64_t *ids,
                           uint32_t count);
 

@@ -98,8 +98,8 @@ struct session {
     struct partial partial;
     enum session_state state;
     bool elsewhere;    /* it was not admitted, and another master may (H14) */
-    bool master_lost;  /* members go on until they need the master... */
-    bool stranded;     /* ... which is now */
+    bool master_lost;  /* members go on until they need the master */
+    bool stranded;     /* they need it now */
     pccl_ns linked_at; /* when no operation lacked a link */
     /* Another master may come (rules H): for so long; its term is above. */
     pccl_ns grace, resume_until;
@@ -122,8 +122,8 @@ struct session {
      * well for this peer. One that refuses this peer ends for it alone. */
     uint64_t sync_ended, sync_over, sync_well;
     bool sync_waits;       /* the one asked for last is not decided */
-    bool sync_again;       /* the one under way is asked for again... */
-    bool sync_unspoken;    /* ... once its bytes are here */
+    bool sync_again;       /* the one under way is asked for again */
+    bool sync_unspoken;    /* that is said once its bytes are here */
     uint64_t sync_elected; /* revision that its lists named */
     uint8_t sync_strategy;
     bool leaving;

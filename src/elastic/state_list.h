@@ -70,7 +70,7 @@ void state_list_free(struct state_list *l);
 void state_list_to_wire(struct state_list *l);
 void state_list_to_host(struct state_list *l);
 uint64_t state_word(const uint8_t *bytes); /* big-endian */
-void state_put_word(uint64_t *slot);       /* the same way, in its place */
+void state_put_word(uint64_t *slot);       /* big-endian, in its place */
 
 /* Digest of tensor hashes in wire order. */
 uint64_t state_content(const uint8_t *hashes, uint32_t count);

@@ -5,7 +5,7 @@
 #include "admission.h"
 #include "coverage/coverage.h"
 #include "grants.h"
-#include "watch/told.h"
+#include "watch/peer_report.h"
 #include "votes.h"
 
 #include <string.h>
@@ -277,7 +277,7 @@ void master_received(struct master *m, uint32_t link,
         forward_dial_request(m, link, msg);
         return;
     case WIRE_WAITING:
-        told_take(m, link, msg);
+        peer_report_take(m, link, msg);
         return;
     case WIRE_SAMPLES:
         samples_take(m, link, msg);

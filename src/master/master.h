@@ -45,7 +45,7 @@ enum {
     MASTER_WARNED_MAX = 64,
     MASTER_FORCED_MAX = WIRE_OPS_MAX,
     MASTER_MESH_MAX = HOST_MESH_MAX, /* worlds up to this size link all pairs */
-    MASTER_MESH_WAN_MAX = SURVEY_ALL_MAX, /* ... if they are on several hosts */
+    MASTER_MESH_WAN_MAX = SURVEY_ALL_MAX, /* if they are on several hosts */
     MASTER_EXACT_MAX = 16,   /* worlds up to this size are split exactly */
     MASTER_SPARED_MAX = 6,   /* rounds that a member may repeat (R4f) */
     MASTER_BREAKS_MAX = 1,   /* silent losses of a link without data */
@@ -120,8 +120,8 @@ struct master_peer {
     enum master_answer answer; /* to FLUSH or QUERY of this round */
     bool leaving;
     bool lost, dropped; /* DEAD: did not leave; was dropped */
-    bool proposed;      /* part of the view being proposed */
-    uint32_t next_rank; /* ... once that is decided */
+    bool proposed;      /* in the view being proposed */
+    uint32_t next_rank; /* in that view, once it is decided */
     bool ready;         /* READY received for this round */
     bool late;          /* it could not run while links were made (R4f) */
     bool join;  /* no founder: neither counted nor admitted first (M2) */
@@ -184,13 +184,13 @@ struct master_group {
     struct master_tally tally;
     bool restart;      /* a round must begin */
     bool update;       /* this round answers the VOTE_UPDATE of all */
-    uint64_t admitted; /* ... and takes newcomers up to this id (M3) */
-    pccl_ns update_at; /* ... which began at this time */
+    uint64_t admitted; /* the update takes newcomers up to this id (M3) */
+    pccl_ns update_at; /* when the update began */
     bool optimize; /* it answers VOTE_OPTIMIZE; set from the vote to INSTALL */
     bool ring, mesh, tree, grid, small; /* small: all pairs, if it can */
     bool unlinked; /* a link of the proposal could not be made */
     bool survey;   /* the proposal tries more links than it needs (R4d) */
-    bool surveyed; /* ... and has, and some could not be made */
+    bool surveyed; /* it has tried, and some could not be made */
     uint32_t survey_size;
     uint32_t spared; /* proposals in a row that late members repeated (R4f) */
     enum group_phase phase;
@@ -262,8 +262,8 @@ struct master_output {
     void (*look)(void *user, const struct wire_member *peer);
     /* A connection asks for the status (rule W6); NULL: nobody gets it. */
     void (*status)(void *user, uint32_t link, bool json);
-    /* Keeps that (rule J1). False: not now; asked again. NULL: keeps nothing.
-     */
+    /* Writes the record where it lasts (J1). False: not now; called again.
+     * NULL: nothing lasts. */
     bool (*remember)(void *user, const struct master_memory *memory);
     /* The connection is relayed from now on (rule N12): the link is free. May
      * be NULL without `relays`. */
@@ -275,7 +275,7 @@ struct master {
     pccl_ns deadline;
     pccl_ns now;
     pccl_ns heard_at;              /* the last frame of anybody */
-    pccl_ns warn_after, warned_at; /* age of a noted wait, or 0; last look */
+    pccl_ns warn_after, warned_at; /* age of a noted wait, or 0; last check */
     struct master_warned {
         uint64_t culprit, name;          /* id; of the wait */
         pccl_ns at;                      /* it was last seen */
@@ -285,8 +285,8 @@ struct master {
     uint32_t round_last;
     uint64_t id_last;
     struct wire_key key;
-    struct master_peer peers[MASTER_LINKS_MAX]; /* indexed by link */
-    struct master_told *told[MASTER_LINKS_MAX]; /* told.h; or NULL */
+    struct master_peer peers[MASTER_LINKS_MAX];    /* indexed by link */
+    struct peer_report *reports[MASTER_LINKS_MAX]; /* the last ones, or NULL */
     struct wire_traffic traffic; /* of all members so far, also of lost ones */
     uint32_t link_end;           /* all links in use are below */
     uint32_t link_free;          /* all links below are in use */
@@ -299,10 +299,9 @@ struct master {
     uint32_t group_count;
     uint32_t group_end; /* groups from this number on were never used */
     bool founded;       /* there has been a first view */
-    bool job, alone;    /* as configured */
-    bool may_relay;     /* likewise */
-    bool tokens;        /* likewise */
-    bool left, waits;   /* since there was none; as told to the operator */
+    bool job, alone;    /* as configured, like the next two */
+    bool may_relay, tokens;
+    bool left, waits;   /* since there was none; noted to the operator */
     uint64_t sync_last; /* also of partial all-reduces */
     struct master_record records[GROUPS_MAX];
     struct succession succession;
@@ -353,7 +352,7 @@ struct master_event {
     const struct wire_msg *msg;
     struct wire_addr addr;
     const struct grant *grant; /* borrowed */
-    const char *reason;        /* likewise */
+    const char *reason;        /* borrowed */
     uint32_t quorum;
     /* SEARCHED: the search, and the ring as indexes into its slots; NULL: no
      * ring found. */
@@ -385,7 +384,7 @@ struct master_config {
      * measurements, and rings are not optimized. */
     struct bandwidth *edges;
     uint32_t probe_bytes; /* limit per probe; 0: MASTER_PROBE_BYTES */
-    pccl_ns probe_time;   /* likewise; 0: MASTER_PROBE_TIME */
+    pccl_ns probe_time;   /* limit per probe; 0: MASTER_PROBE_TIME */
     /* Worlds up to this size get the optimal ring; 0: BANDWIDTH_FULL_MAX. */
     uint32_t small_world;
 };
@@ -529,7 +528,8 @@ void deadlock_reported(struct master *m, uint32_t link,
                        const struct wire_msg *msg);
 void deadlock_judge(struct master *m, uint32_t group);
 
-/* memory.c: false: what is to follow has to wait (J1). A new master begins. */
+/* remember.c: the record is where it lasts; false: what is to follow has to
+ * wait (J1). A new master begins with a record. */
 bool memory_keep(struct master *m);
 void memory_take(struct master *m, const struct master_memory *memory);
 

@@ -3,7 +3,7 @@
  * they all call it. */
 #include "master.h"
 
-#include "watch/told.h"
+#include "watch/peer_report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +48,9 @@ void master_release(struct master *m, uint32_t link)
         m->slots_used[p->slot / 64] &= ~(1ull << p->slot % 64);
         bandwidth_remove(m->edges, p->slot);
     }
-    if (m->told[link]) free(m->told[link]->sets);
-    free(m->told[link]);
-    m->told[link] = NULL;
+    if (m->reports[link]) free(m->reports[link]->sets);
+    free(m->reports[link]);
+    m->reports[link] = NULL;
     free(p->held);
     p->held = NULL;
     if (m->replicas.phase == REPLICAS_COLLECTS && m->replicas.source == link)

@@ -1,4 +1,4 @@
-/* note.h - what the coordinator tells the operator. */
+/* note.h - the coordinator's notes to the operator. */
 #ifndef PCCL_NOTE_H
 #define PCCL_NOTE_H
 
@@ -19,8 +19,8 @@ enum master_note_kind {
     NOTE_ABORTED,
     NOTE_DIFFERS,    /* its tensors differ; reason: which tensor, and whose */
     NOTE_CUT,        /* `peer` and `other` cannot exchange data */
-    NOTE_RELAYED,    /* ... but over `relay`, or, NULL, over the master */
-    NOTE_STALLED,    /* reason: who keeps others waiting (rule W5) */
+    NOTE_RELAYED,    /* they do over `relay`, or, NULL, over the master */
+    NOTE_STALLED,    /* reason: for whom others wait (rule W5) */
     NOTE_NO_RING,    /* reported after VIEW for some of the unreachable pairs */
     NOTE_SUCCESSION, /* reason: what became of a former coordinator's members */
 };

@@ -9,8 +9,9 @@
 struct master;
 struct master_peer;
 
-/* Where to look first for a peer that keeps something from happening: the last
- * one that did. Any value is right. So n answers cost n steps, not n times n.
+/* The link at which the search for a peer that holds something up begins: the
+ * last one that did. Any value will do. So n answers cost n steps, not n times
+ * n.
  */
 struct master_hints {
     uint32_t answers, ready, syncs;

@@ -41,8 +41,8 @@ struct master_table {
     struct master_op *ops;
     struct master_scope *scopes; /* the first one is the whole view */
     uint64_t *bits;              /* the ranks of each scope: `words` words */
-    uint32_t *heads;       /* hash of the operations, twice op_room, and */
-    uint32_t *scope_heads; /* ... of the scopes, twice scope_room */
+    uint32_t *heads;             /* hash of the operations: twice op_room */
+    uint32_t *scope_heads;       /* hash of the scopes: twice scope_room */
     uint32_t listing_count, listing_room;
     struct master_listing *listings;
     uint32_t texts; /* sent with verdicts */

@@ -110,7 +110,7 @@ static bool private(const struct flight *f)
     return f->coll->reducer && !f->coll->reducer->predefined;
 }
 
-/* Likewise, and its successors in the slot. */
+/* Moves it, and its successors in the slot. */
 static bool move(struct flight *f, enum coll_care care)
 {
     struct flight *after;

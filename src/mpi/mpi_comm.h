@@ -115,7 +115,7 @@ struct comm {
     struct attribute *attributes;
     struct info *info;     /* hints given by the user, or NULL */
     struct cart *cart;     /* topology, owned; NULL: not of this kind */
-    struct graph *graph;   /* the same */
+    struct graph *graph;   /* topology, owned, or NULL */
     struct series *series; /* of partitioned requests; owned */
     struct room *room;     /* of buffered sends (bsend.c), or NULL */
     /* The buffer of the session that it was made of, with a reference; NULL: of

@@ -10,7 +10,7 @@ enum { TRAIT_REFUSES = 1 };
 /* Facts about this process, all of which stay. */
 enum {
     NAMED = 1,     /* it has named ranks */
-    UNASKED = 2,   /* ... without asking after a collective of the world */
+    UNASKED = 2,   /* NAMED, and not asked after a collective of the world */
     KEPT = 4,      /* it keeps ranks */
     AGAIN = 8,     /* it has asked again after a collective of the world */
     FUNCTION = 16, /* it has called a PCCL_ or MPIX_ function */

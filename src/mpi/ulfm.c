@@ -181,8 +181,8 @@ struct ballot {
     int flag; /* of an agreement: this member's flag; at the end that of all, or
                  of all in the remote group */
     bool unacknowledged; /* any member has unacknowledged failures */
-    uint32_t context;    /* of a shrink, and */
-    bool claimed;        /* ... it is claimed here, whatever others say */
+    uint32_t context;    /* of a shrink */
+    bool claimed;        /* `context` is, here, whatever others say */
     MPI_Comm *made;      /* where a shrink stores its result */
     int *agreed;         /* where an agreement stores its result */
 };

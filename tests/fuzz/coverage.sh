@@ -37,7 +37,7 @@ master/dispute_text.c master/search/edges.c
 master/watch/limits.c master/master.c master/members.c master/succession/replicas.c master/succession/replicas_collect.c
 master/round.c master/round_ops.c
 master/round_view.c master/watch/silence.c master/state/state_vote.c master/succession/succession.c
-master/watch/told.c master/watch/master_status.c master/watch/run_status.c
+master/watch/peer_report.c master/watch/master_status.c master/watch/run_status.c
 master/watch/run_status_json.c master/watch/run_metrics.c master/watch/stall.c
 master/watch/stall_ask.c master/watch/stall_text.c master/watch/wait_graph.c master/server/http_gate.c
 base/address.c launch/agent.c launch/agent_link.c launch/allocation.c

@@ -1,7 +1,7 @@
 /* step_samples.h - how many samples of a step the members of a group have
  * (rules G).
  *
- * Members report; the coordinator adds, and tells all of them the sum and when
+ * Members report; the coordinator adds, and sends all of them the sum and when
  * the step has as many as it is to have. It has no effect on membership, nor on
  * any operation. */
 #ifndef PCCL_STEP_SAMPLES_H
@@ -18,7 +18,7 @@ struct samples_of_peer {
     bool over; /* its step: it was reached, or was not the highest (rule G3) */
     uint64_t step, count, target;
     uint64_t total; /* of all steps */
-    /* Samples per second between the last two looks at the total. */
+    /* Samples per second between the last two times that it is read. */
     uint64_t rate, looked;
     pccl_ns looked_at;
 };
@@ -27,8 +27,8 @@ struct samples_of_peer {
 struct samples_of_group {
     bool used;
     bool stale;   /* the members have changed */
-    bool changed; /* since the members were told */
-    bool urgent;  /* ... by something that they are told at once */
+    bool changed; /* since the sum was sent */
+    bool urgent;  /* a change that is sent at once */
     /* The highest step that a member has reported: what the members have of
      * it, and the largest of their targets. */
     uint64_t step, sum, target;
@@ -37,7 +37,7 @@ struct samples_of_group {
 };
 
 void samples_take(struct master *m, uint32_t link, const struct wire_msg *msg);
-/* The members of a group have changed; true once they are told. */
+/* The members of a group have changed; true once the sum is sent. */
 void samples_settle(struct master *m, uint32_t group);
 void samples_tick(struct master *m);
 /* Samples per second of a peer, lately; 0: none, or not known. */

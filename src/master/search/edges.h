@@ -35,7 +35,8 @@ bool edges_is_pair(const struct master *m, uint32_t group, uint64_t a,
 /* The pair cannot be linked, as either end reports (R4a). False: that does not
  * count, because one of them is not known, or silent. */
 bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b);
-/* The same, to be judged when the round has all reports. */
+/* The pair cannot be linked, as either end reports: to be judged when the round
+ * has all reports. */
 void edges_report(struct master *m, uint32_t group, uint64_t a, uint64_t b);
 /* The link of the pair was lost, as either end reports (R4e). */
 void edges_broken(struct master *m, uint32_t group, uint64_t a, uint64_t b,
@@ -49,7 +50,7 @@ uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id);
 
 /* relays.c: who relays what between m->members[0..count) (rule N10). */
 void relays_choose(struct master *m, uint32_t group, uint32_t count);
-/* The view is installed: tells the operator of relays that are new. */
+/* The view is installed: the operator's notes of relays that are new. */
 void relays_note(struct master *m, uint32_t group);
 /* A connection that is to be relayed: the master does that for this pair. */
 bool relays_take(const struct master *m, const struct wire_msg *msg);
@@ -80,8 +81,9 @@ uint32_t order_mesh_max(const struct wire_member *members, uint32_t count);
  * and the ring of g. */
 void link_shape_choose(struct master *m, struct master_group *g,
                        uint32_t count);
+/* The pair cannot be linked. */
 bool order_is_bad(const struct master_group *g, uint64_t a, uint64_t b);
-/* ... and nobody relays it. */
+/* The pair cannot be linked, and nobody relays it. */
 bool order_is_missing(const struct master_group *g, uint64_t a, uint64_t b);
 
 #endif

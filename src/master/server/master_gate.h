@@ -23,19 +23,20 @@ void master_gate_open(struct master_gate *g, const uint8_t *key,
 void master_gate_close(struct master_gate *g);
 
 /* Who has called the listener; without a key. False: fd is closed. Who is
- * refused is told why, and costs no link. The log tells of a crowd once for
+ * refused gets the reason, and costs no link. The log has a line of a crowd for
  * each power of two. */
 bool master_gate_admits(struct master_gate *g, int fd,
                         const struct io_addr *from);
 
 /* As master_socket_receive(). END: *why is the reason, a literal; where one end
- * has a key and the other one has none, the other one was told (rule K5). */
+ * has a key and the other one has none, the other one has the reason (rule K5).
+ */
 enum conn_result master_gate_receive(struct master_gate *g, int fd,
                                      struct secure *secure,
                                      struct master_conn *c, size_t *got,
                                      const char **why);
 
-/* The log tells of a refused one. */
+/* A line of the log about a refused one. */
 void master_gate_tell(struct master_gate *g, const struct wire_addr *from,
                       const char *why);
 void master_gate_log_end(const struct master_conn *c, const char *reason);

@@ -23,10 +23,10 @@
 
 enum {
     CLIENTS_MAX = 32,            /* connections */
-    CLIENTS_OF_ADDRESS_MAX = 16, /* ... from one address */
+    CLIENTS_OF_ADDRESS_MAX = 16, /* connections from one address */
     CLIENT_MEMORY = 16 * 1024,   /* bytes, for its request */
     CLIENT_IDLE = 15,            /* s until it is closed */
-    LOOP_SHARE = 20,             /* ... of its time is for others */
+    LOOP_SHARE = 20,             /* of the loop's time for others */
 };
 #define FRESH_TIME (250 * PCCL_MS) /* a status is not written again */
 #define ANSWER_TIME (2 * PCCL_S)   /* the loop has that long */

@@ -56,15 +56,15 @@ struct master_server_options {
     void *user;
     /* A line for the log, without newline: "rank 2 (pid 17) lost, ...". */
     void (*report)(void *user, const char *line);
-    /* The same for what the user must know in any case: a peer was evicted, or
-     * keeps others waiting. NULL: as `report`. */
+    /* A line that the user must see in any case: a peer was evicted, or
+     * lets others wait. NULL: as `report`. */
     void (*warn)(void *user, const char *line);
-    pccl_ns warn_after; /* age of a wait that is told (rule W5); 0: never */
+    pccl_ns warn_after; /* age of a wait that is reported (W5); 0: never */
     /* A peer called pcclAbortRun. */
     void (*aborted)(void *user, int code, int rank);
     /* A process was evicted, so it is to be ended, unless it comes again:
-     * `back`, which is told of each process that comes. Not inside of a call of
-     * this server. NULL: nobody is told. */
+     * `back`, with which each process that comes is announced. Not inside of a
+     * call of this server. NULL: no call. */
     void (*evicted)(void *user, uint64_t host, uint32_t pid, bool back);
     /* It leads no more (H12): it is to be closed, and opened again. May be NULL
      * without `masters`. */
@@ -79,7 +79,7 @@ struct master_server_options {
     void *hook; /* the first argument of both */
     bool (*ask)(void *hook, const struct master_guest *guest, char *why,
                 size_t size);
-    /* It has "joined", has "left" or is "lost". NULL: nobody is told. */
+    /* It has "joined", has "left" or is "lost". NULL: no call. */
     void (*told)(void *hook, const struct master_guest *guest,
                  const char *event);
 };

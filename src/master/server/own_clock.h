@@ -11,15 +11,15 @@
 struct own_clock {
     pccl_ns slept; /* in all, so far */
     pccl_ns due;   /* when it runs again, by this clock; or PCCL_NEVER */
-    pccl_ns gap;   /* slept, and not yet told to the machine */
-    pccl_ns last;  /* what the last look has shown: no later one shows less */
+    pccl_ns gap;   /* slept, and the machine does not know yet */
+    pccl_ns last;  /* what it showed last: it never shows less later */
 };
 
 /* The time by this clock, at that of the host. It slept if it runs more than
  * `late` after it was due. */
 pccl_ns own_clock_at(struct own_clock *c, pccl_ns host, pccl_ns late);
 
-/* What is to be told to the machine (MASTER_SLEPT), once; or 0. */
+/* The gap of the next MASTER_SLEPT, once; or 0. */
 pccl_ns own_clock_take(struct own_clock *c);
 
 #endif

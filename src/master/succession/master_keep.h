@@ -1,5 +1,5 @@
-/* master_keep.h - keeps the machine's memory in a journal: the driver's half of
- * rules J1 to J4. */
+/* master_keep.h - writes the machine's record to a journal: the driver's half
+ * of rules J1 to J4. */
 #ifndef PCCL_MASTER_KEEP_H
 #define PCCL_MASTER_KEEP_H
 
@@ -8,10 +8,10 @@
 struct journal;
 
 struct master_keep {
-    struct journal *journal; /* NULL: nothing is kept */
+    struct journal *journal; /* NULL: nothing is written */
     const char *path;
-    bool failed;      /* the last attempt, which was at: */
-    pccl_ns tried_at; /* ... */
+    bool failed;      /* the last attempt to write */
+    pccl_ns tried_at; /* when that was */
     uint8_t *kept;    /* or NULL */
     size_t kept_size;
 };

@@ -60,8 +60,8 @@ bool replicas_hold(struct master *m, const struct master_memory *memory);
 
 /* A message of a peer, whatever its state. True: it is over with it. */
 bool replicas_pass(struct master *m, uint32_t link, const struct wire_msg *msg);
-/* ... that its state allows. True: it was for the replicas, or is held until it
- * is known who has come. */
+/* A message that its sender's state allows. True: it was for the replicas, or
+ * is held until it is known who has come. */
 bool replicas_take(struct master *m, uint32_t link, const struct wire_msg *msg);
 
 /* After each event: true: nothing is decided yet. */

@@ -48,7 +48,7 @@ struct succession {
 void succession_init(struct master *m, const struct master_config *config);
 /* False: out of memory, or the record has wills that cannot be. */
 bool succession_begin(struct master *m, const struct master_memory *memory);
-/* ... which it cannot: nobody is taken over. */
+/* Nobody is taken over, where succession_begin() failed. */
 void succession_give_up(struct master *m);
 /* Ids of the members of all wills of a record, at most as many as its bytes
  * can have, to `ids`, or NULL. Returns their number. */

@@ -3,7 +3,7 @@
 
 #include "run_status.h"
 #include "stall.h"
-#include "told.h"
+#include "peer_report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,11 +81,11 @@ void status_desk_closed(struct status_desk *d, uint32_t link)
 static void look(struct status_desk *d, const struct master *m, uint32_t link,
                  pccl_ns now)
 {
-    struct master_told *told = m->told[link];
+    struct peer_report *report = m->reports[link];
     const struct wire_member *info = &m->peers[link].info;
-    if (!told || (info->host & ~(uint64_t)1) != d->host) return;
-    told->seen = host_look(&d->watch, info->pid, now);
-    told->seen_at = now;
+    if (!report || (info->host & ~(uint64_t)1) != d->host) return;
+    report->seen = host_look(&d->watch, info->pid, now);
+    report->seen_at = now;
 }
 
 /* Whether nothing more is to be learned of the peer since then. */
@@ -93,8 +93,8 @@ static bool is_known(struct status_desk *d, const struct master *m,
                      uint32_t link, pccl_ns since, pccl_ns now)
 {
     const struct master_peer *p = &m->peers[link];
-    const struct master_told *told = m->told[link];
-    if (p->state != PEER_MEMBER || !told || told->at > since) return true;
+    const struct peer_report *report = m->reports[link];
+    if (p->state != PEER_MEMBER || !report || report->at > since) return true;
     if (now - p->last_recv < 2 * PCCL_TIME_TO_PING(m->deadline)) return false;
     look(d, m, link, now);
     return true;

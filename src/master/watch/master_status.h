@@ -16,9 +16,9 @@ enum { DESK_ASKED_MAX = 16 }; /* at a time; more are not answered */
 struct status_desk {
     struct run_events events;
     struct run_history history;
-    pccl_ns first;             /* time of the first look */
-    char loss[EVENT_TEXT_MAX]; /* the last event of that kind... */
-    bool aborted; /* ... before the run was aborted, which ends all others */
+    pccl_ns first;             /* time of the first status */
+    char loss[EVENT_TEXT_MAX]; /* the last event of that kind */
+    bool aborted; /* the run was; `loss` is of before, as that ends all */
     uint64_t noted[NOTE_KIND_COUNT]; /* events so far, of each kind */
     struct desk_asked {
         bool used, json;
@@ -35,7 +35,7 @@ struct status_desk {
     struct host_watch watch;
 };
 
-/* An event, told by `line` to whoever reads the log. */
+/* An event; `line` says it in the log. */
 void status_desk_note(struct status_desk *d, const struct master *m,
                       const struct master_note *note, const char *line);
 /* Counts it. A member that was lost, left or joined is an event. */
@@ -47,7 +47,7 @@ void status_desk_ask(struct status_desk *d, struct master *m, uint32_t link,
                      bool json, pccl_ns now);
 void status_desk_closed(struct status_desk *d, uint32_t link);
 /* Answers, by `send` of the machine's output, those whose answer is due: all
- * members have told what they do since the question, or are silent. */
+ * members have reported since the question, or are silent. */
 void status_desk_settle(struct status_desk *d, struct master *m, pccl_ns now);
 /* When it is to be called at the latest; PCCL_NEVER: nobody has asked. */
 pccl_ns status_desk_next(const struct status_desk *d, pccl_ns now);

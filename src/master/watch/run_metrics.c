@@ -4,7 +4,7 @@
 
 #include "../search/bandwidth.h"
 #include "stall.h"
-#include "told.h"
+#include "peer_report.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -136,41 +136,42 @@ static double heard_of(const struct master *m, uint32_t link)
 
 static double cpu_of(const struct master *m, uint32_t link)
 {
-    return m->told[link] ? m->told[link]->self.cpu / 1000. : 0.;
+    return m->reports[link] ? m->reports[link]->self.cpu / 1000. : 0.;
 }
 
 static double starved_of(const struct master *m, uint32_t link)
 {
-    return m->told[link] ? m->told[link]->self.starve / 1000. : 0.;
+    return m->reports[link] ? m->reports[link]->self.starve / 1000. : 0.;
 }
 
 static double faults_of(const struct master *m, uint32_t link)
 {
-    return m->told[link] ? m->told[link]->self.faults : 0.;
+    return m->reports[link] ? m->reports[link]->self.faults : 0.;
 }
 
 static double operations_of(const struct master *m, uint32_t link)
 {
-    return m->told[link] ? (double)m->told[link]->traffic.operations : 0.;
+    return m->reports[link] ? (double)m->reports[link]->traffic.operations : 0.;
 }
 
 static double sent_of(const struct master *m, uint32_t link)
 {
-    return m->told[link] ? (double)m->told[link]->traffic.sent : 0.;
+    return m->reports[link] ? (double)m->reports[link]->traffic.sent : 0.;
 }
 
 static double received_of(const struct master *m, uint32_t link)
 {
-    return m->told[link] ? (double)m->told[link]->traffic.received : 0.;
+    return m->reports[link] ? (double)m->reports[link]->traffic.received : 0.;
 }
 
 static double wait_of(const struct master *m, uint32_t link)
 {
-    const struct master_told *told = m->told[link];
+    const struct peer_report *report = m->reports[link];
     double longest = 0.;
-    for (uint32_t i = 0; told && told->current && i < told->wait_count; i++) {
-        const struct wire_wait *w = &told->waits[i];
-        double age = (double)(m->now - told->at) / PCCL_S + w->age_ms / 1000.;
+    for (uint32_t i = 0; report && report->current && i < report->wait_count;
+         i++) {
+        const struct wire_wait *w = &report->waits[i];
+        double age = (double)(m->now - report->at) / PCCL_S + w->age_ms / 1000.;
         if (w->blocks && w->kind < WAIT_REQUESTS && age > longest)
             longest = age;
     }
@@ -219,7 +220,7 @@ static void add_series(const struct master *m, const struct series *s,
                  "%s{group=\"%" PRIu32 "\",rank=\"%" PRIu32
                  "\",launched=\"%" PRId32 "\",host=",
                  s->name, m->groups[p->group].number, p->rank, p->info.hint);
-        add_label(out, m->told[i] ? m->told[i]->host : "");
+        add_label(out, m->reports[i] ? m->reports[i]->host : "");
         text_add(out, "} %.15g\n", s->value(m, i));
     }
 }

@@ -116,7 +116,7 @@ void run_status_activity(const struct master *m, uint32_t link, char *text,
                          size_t size)
 {
     const struct master_peer *p = &m->peers[link];
-    const struct master_told *told = m->told[link];
+    const struct peer_report *report = m->reports[link];
     const struct wire_wait *w = wait_blocked_in(m, link);
     const char *vote = vote_text(p);
     uint32_t have;
@@ -132,12 +132,15 @@ void run_status_activity(const struct master *m, uint32_t link, char *text,
     } else if (w) {
         stall_print_wait(w, name, sizeof name);
         snprintf(text, size, "waits in %s for %.1f s, %" PRIu64 " elements",
-                 name, (double)(m->now - told->at) / PCCL_S + w->age_ms / 1000.,
+                 name,
+                 (double)(m->now - report->at) / PCCL_S + w->age_ms / 1000.,
                  w->count);
-    } else if (told && (told->self.state == 'R' || told->self.cpu >= 100)) {
-        snprintf(text, size, "computes (%.0f %% CPU)", told->self.cpu / 10.);
+    } else if (report &&
+               (report->self.state == 'R' || report->self.cpu >= 100)) {
+        snprintf(text, size, "computes (%.0f %% CPU)", report->self.cpu / 10.);
     } else {
-        snprintf(text, size, "%s", told ? "sleeps outside of the library" : "");
+        snprintf(text, size, "%s",
+                 report ? "sleeps outside of the library" : "");
     }
 }
 
@@ -158,7 +161,7 @@ static void add_peer(const struct master *m, uint32_t link,
                      struct growing_text *out)
 {
     const struct master_peer *p = &m->peers[link];
-    const struct master_told *told = m->told[link];
+    const struct peer_report *report = m->reports[link];
     char rank[16] = "-";
     char launched[16] = "-";
     char activity[384];
@@ -168,8 +171,8 @@ static void add_peer(const struct master *m, uint32_t link,
         snprintf(launched, sizeof launched, "%" PRId32, p->info.hint);
     run_status_activity(m, link, activity, sizeof activity);
     text_add(out, "  %5s %8s  %-16s %8" PRIu32 "  %5.1f s  %-8s  %s", rank,
-             launched, told && told->host[0] ? told->host : "-", p->info.pid,
-             (double)(m->now - p->last_recv) / PCCL_S,
+             launched, report && report->host[0] ? report->host : "-",
+             p->info.pid, (double)(m->now - p->last_recv) / PCCL_S,
              run_status_state(m, link), activity);
     if (p->samples.used)
         text_add(out, "; %" PRIu64 " samples/s", samples_rate(m, link));

@@ -31,7 +31,8 @@ void run_metrics(const struct status_source *s, struct growing_text *out);
 const char *run_event_kind(enum master_note_kind kind);
 /* "member", "newcomer", "lost", ... */
 const char *run_status_state(const struct master *m, uint32_t link);
-/* What the peer does, as it told last: "MPI_Allreduce on ...", "computes". */
+/* What the peer does, by its last report: "MPI_Allreduce on ...", "computes".
+ */
 void run_status_activity(const struct master *m, uint32_t link, char *text,
                          size_t size);
 /* The link between two members of a group; false: it was not measured. */

@@ -72,8 +72,8 @@ static void add_peer(const struct master *m, uint32_t link,
                      struct growing_text *out)
 {
     const struct master_peer *p = &m->peers[link];
-    const struct master_told *told = m->told[link];
-    const struct master_told *report = wait_report(m, link);
+    const struct peer_report *report = m->reports[link];
+    const struct peer_report *current = wait_report(m, link);
     char activity[384];
     text_add(out, "{");
     add_rank(out, m, "rank", link);
@@ -87,7 +87,7 @@ static void add_peer(const struct master *m, uint32_t link,
              p->info.hint, p->info.id, p->info.pid, m->groups[p->group].number,
              (double)(m->now - p->last_recv) / PCCL_S,
              run_status_state(m, link));
-    text_add_json(out, told ? told->host : "");
+    text_add_json(out, report ? report->host : "");
     text_add(out, ",\"activity\":");
     text_add_json(out, activity);
     if (p->grant.name[0] != '\0') text_add(out, ",\"name\":");
@@ -97,12 +97,12 @@ static void add_peer(const struct master *m, uint32_t link,
                  ",\"offers\":{\"revision\":%" PRIu64 ",\"newcomers\":%" PRIu32
                  "}",
                  p->offer.revision, p->offer.guests);
-    if (told)
+    if (report)
         text_add(out, ",\"cpu\":%.3f,\"starved\":%.3f,\"faults\":%" PRIu32,
-                 told->self.cpu / 1000., told->self.starve / 1000.,
-                 told->self.faults);
-    if (told) text_add(out, ",");
-    if (told) add_traffic(&told->traffic, out);
+                 report->self.cpu / 1000., report->self.starve / 1000.,
+                 report->self.faults);
+    if (report) text_add(out, ",");
+    if (report) add_traffic(&report->traffic, out);
     if (p->samples.used)
         text_add(out,
                  ",\"step\":%" PRIu64 ",\"samples\":%" PRIu64
@@ -111,9 +111,9 @@ static void add_peer(const struct master *m, uint32_t link,
                  p->samples.step, p->samples.count, p->samples.total,
                  samples_rate(m, link));
     text_add(out, ",\"waits\":[");
-    for (uint32_t i = 0; report && i < report->wait_count; i++) {
+    for (uint32_t i = 0; current && i < current->wait_count; i++) {
         if (i > 0) text_add(out, ",");
-        add_wait(&report->waits[i], out);
+        add_wait(&current->waits[i], out);
     }
     text_add(out, "]}");
 }

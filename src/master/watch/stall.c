@@ -20,9 +20,10 @@ struct look {
 static enum evidence evidence_of(const struct master *m, uint32_t link)
 {
     const struct master_peer *p = &m->peers[link];
-    const struct master_told *told = m->told[link];
+    const struct peer_report *report = m->reports[link];
     if (p->silence.evidence != EVIDENCE_NONE) return p->silence.evidence;
-    return told && told->seen_at > p->last_recv ? told->seen : EVIDENCE_NONE;
+    return report && report->seen_at > p->last_recv ? report->seen
+                                                    : EVIDENCE_NONE;
 }
 
 /* It has called it, and it is not over. */
@@ -43,7 +44,7 @@ static enum stall_object vote_of(const struct master_peer *p)
 static enum stall_cause cause_of_process(const struct master *m, uint32_t link)
 {
     enum { BUSY = 100, MUCH = 500, FAULTS = 100 };
-    const struct master_told *told = m->told[link];
+    const struct peer_report *report = m->reports[link];
     if (wait_is_silent(m, link)) {
         switch (evidence_of(m, link)) {
         case EVIDENCE_STOPPED:
@@ -56,8 +57,8 @@ static enum stall_cause cause_of_process(const struct master *m, uint32_t link)
             return CAUSE_SILENT;
         }
     }
-    if (!told) return CAUSE_NOT_CALLED;
-    const struct wire_self *self = &told->self;
+    if (!report) return CAUSE_NOT_CALLED;
+    const struct wire_self *self = &report->self;
     if (self->state == 't') return CAUSE_TRACED;
     if (self->starve >= MUCH && self->cpu < BUSY) return CAUSE_STARVED;
     if (self->state == 'D' && self->faults >= FAULTS) return CAUSE_SWAPS;
@@ -72,9 +73,11 @@ static bool blame_link(const struct master *m, struct stall *s)
     uint64_t id = m->peers[s->culprit].info.id;
     for (uint32_t i = 0; i < s->waiter_count && i < STALL_WAITERS_MAX; i++) {
         uint32_t w = s->waiters[i];
-        if (wait_is_silent(m, s->culprit) || !told_is_quiet(m->told[w], id))
+        if (wait_is_silent(m, s->culprit) ||
+            !peer_report_is_quiet(m->reports[w], id))
             continue;
-        bool both = told_is_quiet(m->told[s->culprit], m->peers[w].info.id);
+        bool both =
+            peer_report_is_quiet(m->reports[s->culprit], m->peers[w].info.id);
         s->cause = both ? CAUSE_PARTITION : CAUSE_HALF_OPEN;
         s->other = w;
         return true;
@@ -140,7 +143,7 @@ static void emit(struct look *l, struct stall *s)
 static pccl_ns age_of(const struct master *m, uint32_t link,
                       const struct wire_wait *w)
 {
-    return m->now - m->told[link]->at + (pccl_ns)w->age_ms * PCCL_MS;
+    return m->now - m->reports[link]->at + (pccl_ns)w->age_ms * PCCL_MS;
 }
 
 static void gather_waiters(struct look *l, struct stall *s,
@@ -148,9 +151,9 @@ static void gather_waiters(struct look *l, struct stall *s,
 {
     const struct master *m = l->m;
     for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_told *told = wait_report(m, i);
-        if (!told || m->peers[i].group != s->group) continue;
-        const struct wire_wait *his = told_lists(told, w);
+        const struct peer_report *report = wait_report(m, i);
+        if (!report || m->peers[i].group != s->group) continue;
+        const struct wire_wait *his = peer_report_lists(report, w);
         if (!his || !his->blocks) continue;
         add_waiter(m, s, i);
         pccl_ns age = age_of(m, i, his);
@@ -165,10 +168,10 @@ static bool judge_links(struct look *l, struct stall *s)
     const struct master *m = l->m;
     bool any = false;
     for (uint32_t i = 0; i < s->waiter_count && i < STALL_WAITERS_MAX; i++) {
-        const struct master_told *told = m->told[s->waiters[i]];
-        for (uint32_t k = 0; k + 1 < told->quiet_count; k += 2) {
+        const struct peer_report *report = m->reports[s->waiters[i]];
+        for (uint32_t k = 0; k + 1 < report->quiet_count; k += 2) {
             struct stall one = *s;
-            one.culprit = wait_link_of(m, s->group, told->quiet[k]);
+            one.culprit = wait_link_of(m, s->group, report->quiet[k]);
             if (one.culprit == MASTER_NO_LINK) continue;
             if (wait_is_silent(m, one.culprit))
                 one.cause = cause_of_process(m, one.culprit);
@@ -188,10 +191,10 @@ static void judge_data(struct look *l, struct stall *s)
     const struct master *m = l->m;
     if (judge_links(l, s)) return;
     for (uint32_t i = 0; i < s->waiter_count && i < STALL_WAITERS_MAX; i++) {
-        const struct master_told *told = m->told[s->waiters[i]];
-        uint64_t rate = told_rate(told, &s->wait);
+        const struct peer_report *report = m->reports[s->waiters[i]];
+        uint64_t rate = peer_report_rate(report, &s->wait);
         if (rate > s->rate) s->rate = rate;
-        if (told->best > s->best) s->best = told->best;
+        if (report->best > s->best) s->best = report->best;
     }
     s->cause = s->rate < s->best / SLOW ? CAUSE_SLOW : CAUSE_MOVES;
     if (s->rate == 0) s->cause = CAUSE_NO_DATA;
@@ -249,10 +252,10 @@ static void judge_reports(struct look *l)
 {
     const struct master *m = l->m;
     for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_told *told = wait_report(m, i);
-        if (!told || wait_is_silent(m, i) || is_changing(m, i)) continue;
-        for (uint32_t k = 0; k < told->wait_count; k++) {
-            const struct wire_wait *w = &told->waits[k];
+        const struct peer_report *report = wait_report(m, i);
+        if (!report || wait_is_silent(m, i) || is_changing(m, i)) continue;
+        for (uint32_t k = 0; k < report->wait_count; k++) {
+            const struct wire_wait *w = &report->waits[k];
             if (!w->blocks) continue;
             if (w->kind == WAIT_COLLECTIVE)
                 judge_operation(l, i, w);
@@ -299,7 +302,7 @@ static void judge_vote(struct look *l, enum stall_object vote, uint32_t group)
         const struct master_peer *p = &m->peers[i];
         if (!wait_is_member(p) || in_vote(p, vote)) continue;
         if (!is_of_all(vote) && p->group != group) continue;
-        if (m->told[i] && m->now - m->told[i]->at > s.age &&
+        if (m->reports[i] && m->now - m->reports[i]->at > s.age &&
             !wait_is_silent(m, i))
             continue; /* its report is older than the votes */
         s.culprit = i;
@@ -321,7 +324,7 @@ static void judge_sync(struct look *l, uint32_t group)
         if (!wait_is_member(p) || p->group != group ||
             p->sync.part == PART_NONE)
             continue;
-        if (!wait_is_silent(m, i) && m->told[i]) add_waiter(m, &s, i);
+        if (!wait_is_silent(m, i) && m->reports[i]) add_waiter(m, &s, i);
         if (m->now - p->voted_at > s.age) s.age = m->now - p->voted_at;
     }
     for (uint32_t i = 0; i < m->link_end; i++) {

@@ -15,31 +15,31 @@ enum {
 /* The object of a wait. */
 enum stall_object {
     STALL_OPERATION, /* wait: of a member that waits */
-    STALL_MESSAGE,   /* likewise: a receive or a send */
+    STALL_MESSAGE,   /* wait: the receive or send of one */
     STALL_UPDATE,
     STALL_PENDING, /* whether newcomers wait */
     STALL_OPTIMIZE,
     STALL_SYNC,
     STALL_ADMISSION, /* newcomers wait for members to update */
-    STALL_QUORUM,    /* ... or for each other; members wait for newcomers */
+    STALL_QUORUM,    /* newcomers, or members, wait for more newcomers */
     STALL_ROUND,     /* a change of the view is under way */
 };
 
-/* Why the culprit does not do its part. */
+/* Why the culprit keeps the others waiting. */
 enum stall_cause {
     CAUSE_NONE,       /* there is no culprit: members are missing */
     CAUSE_STOPPED,    /* by a signal */
     CAUSE_TRACED,     /* a debugger holds it */
     CAUSE_STARVED,    /* it gets no CPU time */
-    CAUSE_SILENT,     /* its heartbeats are missing, and its host tells nothing:
+    CAUSE_SILENT,     /* its heartbeats are missing, its host says nothing:
                          the host or the path to it is down */
     CAUSE_COMPUTES,   /* it has not called, and uses CPU time */
-    CAUSE_SWAPS,      /* likewise, and waits for its memory */
-    CAUSE_NOT_CALLED, /* likewise, and sleeps outside of this library */
+    CAUSE_SWAPS,      /* it has not called, and waits for pages */
+    CAUSE_NOT_CALLED, /* it has not called, and sleeps */
     CAUSE_OTHER_CALL, /* it waits in another call: `his`, or a vote */
     CAUSE_RECEIVES,   /* it waits for a message of `other` */
     CAUSE_SENDS,      /* `other` does not take its message */
-    CAUSE_CYCLE,      /* likewise, and `other` waits for it in the end */
+    CAUSE_CYCLE,      /* CAUSE_SENDS, and `other` waits for it in turn */
     CAUSE_HALF_OPEN,  /* `other` hears nothing of it; it hears `other` */
     CAUSE_PARTITION,  /* neither hears the other one */
     CAUSE_SLOW,       /* all have called, and data move slower than they did */
@@ -53,7 +53,7 @@ struct stall {
     enum stall_cause cause;
     uint32_t group;   /* index */
     uint32_t culprit; /* link, or MASTER_NO_LINK */
-    uint32_t other;   /* likewise */
+    uint32_t other;   /* link, or MASTER_NO_LINK */
     pccl_ns age;      /* of the wait, as its first waiter has it */
     struct wire_wait wait;
     struct wire_wait his;       /* CAUSE_OTHER_CALL to CAUSE_CYCLE */
@@ -69,8 +69,8 @@ struct stall {
 uint32_t stall_find(const struct master *m, pccl_ns age, struct stall *out,
                     uint32_t most);
 
-/* Asks members for operations that others wait in and that they do not tell
- * about (W3). `all`: everybody, who tells at once what it does. */
+/* Asks members for operations that others wait in and that they do not
+ * report (W3). `all`: everybody, who reports at once what it does. */
 void stall_ask(struct master *m, bool all);
 
 /* One line, without newline. */

@@ -19,9 +19,9 @@ static void gather(const struct master *m, bool all, struct wanted_list *list)
 {
     list->count = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_told *told = wait_report(m, i);
-        for (uint32_t k = 0; told && k < told->wait_count; k++) {
-            const struct wire_wait *w = &told->waits[k];
+        const struct peer_report *report = wait_report(m, i);
+        for (uint32_t k = 0; report && k < report->wait_count; k++) {
+            const struct wire_wait *w = &report->waits[k];
             if (w->kind != WAIT_COLLECTIVE || !w->blocks ||
                 (w->age_ms == 0 && !all) || wait_is_repeated(m, i, w))
                 continue;

@@ -1,7 +1,7 @@
 /* stall_text.c - stalls in words, for the operator. See stall.h. */
 #include "stall.h"
 
-#include "told.h"
+#include "peer_report.h"
 
 #include "../../base/append.h"
 
@@ -48,7 +48,7 @@ void stall_print_peer(const struct master *m, uint32_t link, char *text,
                       size_t size)
 {
     const struct master_peer *p = &m->peers[link];
-    const struct master_told *told = m->told[link];
+    const struct peer_report *report = m->reports[link];
     bool ranked = p->state == PEER_MEMBER || p->state == PEER_DEAD;
     text[0] = '\0';
     if (ranked)
@@ -58,7 +58,8 @@ void stall_print_peer(const struct master *m, uint32_t link, char *text,
     if (p->info.hint >= 0 && !(ranked && (uint32_t)p->info.hint == p->rank))
         append(text, size, "launched as %" PRId32 ", ", p->info.hint);
     if (p->grant.name[0] != '\0') append(text, size, "%s, ", p->grant.name);
-    if (told && told->host[0] != '\0') append(text, size, "%s, ", told->host);
+    if (report && report->host[0] != '\0')
+        append(text, size, "%s, ", report->host);
     append(text, size, "pid %" PRIu32 ")", p->info.pid);
 }
 
@@ -160,10 +161,10 @@ static void add_his_call(const struct master *m, const struct stall *s,
 
 static void add_cause(const struct master *m, const struct stall *s, char *text)
 {
-    const struct master_told *told = m->told[s->culprit];
+    const struct peer_report *report = m->reports[s->culprit];
     const struct master_peer *p = &m->peers[s->culprit];
     double silent = (double)(m->now - p->last_recv) / PCCL_S;
-    const struct wire_self *self = told ? &told->self : NULL;
+    const struct wire_self *self = report ? &report->self : NULL;
     double cpu = self ? self->cpu / 10. : 0;
     switch (s->cause) {
     case CAUSE_STOPPED:

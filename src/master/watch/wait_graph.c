@@ -17,44 +17,45 @@ uint32_t wait_link_of(const struct master *m, uint32_t group, uint64_t id)
     return id == 0 ? MASTER_NO_LINK : edges_link_of(m, group, id);
 }
 
-const struct master_told *wait_report(const struct master *m, uint32_t link)
+const struct peer_report *wait_report(const struct master *m, uint32_t link)
 {
     const struct master_peer *p = &m->peers[link];
-    const struct master_told *told = m->told[link];
-    if (!told || !told->current || !wait_is_member(p)) return NULL;
-    return told->epoch == m->groups[p->group].epoch ? told : NULL;
+    const struct peer_report *report = m->reports[link];
+    if (!report || !report->current || !wait_is_member(p)) return NULL;
+    return report->epoch == m->groups[p->group].epoch ? report : NULL;
 }
 
 const struct wire_wait *wait_blocked_in(const struct master *m, uint32_t link)
 {
-    const struct master_told *told = wait_report(m, link);
-    for (uint32_t i = 0; told && i < told->wait_count; i++) {
-        const struct wire_wait *w = &told->waits[i];
+    const struct peer_report *report = wait_report(m, link);
+    for (uint32_t i = 0; report && i < report->wait_count; i++) {
+        const struct wire_wait *w = &report->waits[i];
         if (w->blocks && w->kind < WAIT_REQUESTS) return w;
     }
     return NULL;
 }
 
-/* `waiter` reports the operation, so it has told the scope. */
+/* `waiter` reports the operation, and so the scope. */
 static bool is_of_scope(const struct master *m, uint32_t link, uint32_t waiter,
                         const struct wire_wait *w)
 {
     const struct master_peer *p = &m->peers[link];
     if (!wait_is_member(p) || p->group != m->peers[waiter].group) return false;
     if (w->scope == 0) return true;
-    const struct master_set *set = told_scope(m->told[waiter], w->scope);
+    const struct master_set *set =
+        peer_report_scope(m->reports[waiter], w->scope);
     return set && (set->bits[p->rank / 64] >> p->rank % 64 & 1);
 }
 
 enum wait_part wait_part_of(const struct master *m, uint32_t link,
                             uint32_t waiter, const struct wire_wait *w)
 {
-    const struct master_told *told = m->told[link];
+    const struct peer_report *report = m->reports[link];
     if (!is_of_scope(m, link, waiter, w)) return WAIT_PART_NONE;
-    if (told && told->epoch == m->told[waiter]->epoch) {
-        if (told_lists(told, w)) return WAIT_PART_SAME;
-        if (told_answers(told, w, WAIT_PAST)) return WAIT_PART_PAST;
-        if (told_answers(told, w, WAIT_LACKS)) return WAIT_PART_LACKS;
+    if (report && report->epoch == m->reports[waiter]->epoch) {
+        if (peer_report_lists(report, w)) return WAIT_PART_SAME;
+        if (peer_report_answers(report, w, WAIT_PAST)) return WAIT_PART_PAST;
+        if (peer_report_answers(report, w, WAIT_LACKS)) return WAIT_PART_LACKS;
     }
     return wait_is_silent(m, link) ? WAIT_PART_LACKS : WAIT_PART_UNKNOWN;
 }
@@ -63,9 +64,9 @@ bool wait_is_repeated(const struct master *m, uint32_t link,
                       const struct wire_wait *w)
 {
     for (uint32_t i = 0; i < link; i++) {
-        const struct master_told *told = wait_report(m, i);
-        if (!told || m->peers[i].group != m->peers[link].group) continue;
-        const struct wire_wait *other = told_lists(told, w);
+        const struct peer_report *report = wait_report(m, i);
+        if (!report || m->peers[i].group != m->peers[link].group) continue;
+        const struct wire_wait *other = peer_report_lists(report, w);
         if (other && other->blocks) return true;
     }
     return false;

@@ -1,8 +1,9 @@
-/* wait_graph.h - who waits for whom, by what members told last (rule W3). */
+/* wait_graph.h - who waits for whom, by the last reports of members (rule W3).
+ */
 #ifndef PCCL_WAIT_GRAPH_H
 #define PCCL_WAIT_GRAPH_H
 
-#include "told.h"
+#include "peer_report.h"
 
 /* It takes part in the view, and goes on to. */
 bool wait_is_member(const struct master_peer *p);
@@ -10,8 +11,8 @@ bool wait_is_member(const struct master_peer *p);
 bool wait_is_silent(const struct master *m, uint32_t link);
 /* The link of the member of that group, or MASTER_NO_LINK. */
 uint32_t wait_link_of(const struct master *m, uint32_t group, uint64_t id);
-/* Its last report, if it tells of operations of the view in force; or NULL. */
-const struct master_told *wait_report(const struct master *m, uint32_t link);
+/* Its last report, if that is of the view in force; or NULL. */
+const struct peer_report *wait_report(const struct master *m, uint32_t link);
 /* The wait that its program is in, or NULL. */
 const struct wire_wait *wait_blocked_in(const struct master *m, uint32_t link);
 

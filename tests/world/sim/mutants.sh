@@ -569,11 +569,11 @@ relays where links would do (N10c)|master/search/order.c|s/s.relayed = pass > 0;
 relayed edges are fast (N10c)|master/search/relays.c|s/^    edges_slow(m, group, e->a, e->b);$//
 silent links are not told (W1)|link/link_patience.c|s/pairs\[count++\] = c->to;/pairs[count++] = 0;/
 all are in each scope (W2)|master/watch/wait_graph.c|s/if (w->scope == 0) return true;/return true;/
-the reports of an old view tell of operations (W2)|master/watch/wait_graph.c|s/return told->epoch == .*/return told;/
-a report is old (W2)|master/watch/told.c|s/told->current = take_sets/told->current = !take_sets/
+the reports of an old view tell of operations (W2)|master/watch/wait_graph.c|s/return report->epoch == .*/return report;/
+a report is old (W2)|master/watch/peer_report.c|s/report->current = take_sets/report->current = !take_sets/
 operations do not block (W1)|ring/op_waits.c|s/.blocks = op->awaited,/.blocks = false,/
 data are never slow (W4)|master/watch/stall.c|s/s->rate < s->best \/ SLOW/false/
-two reports at once are a rate (W4)|master/watch/told.c|s/close = took < beat \/ 2/close = false/
+two reports at once are a rate (W4)|master/watch/peer_report.c|s/close = took < beat \/ 2/close = false/
 a synchronization is over at once (W4)|master/watch/stall.c|s/return p->sync.voted || .*;/return p->sync.voted;/
 silence is no loss|master/watch/silence.c|s/^    drop(m, link);$/    return false;\n&/
 a whole deadline of silence (M8)|master/watch/silence.c|s/ >= PCCL_TIME_TO_LOSE(m->deadline);/ >= m->deadline;/
