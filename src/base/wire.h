@@ -310,8 +310,8 @@ struct wire_msg {
             /* RESUMED: INSTALL of the sender's proposal follows. */
             bool installs;
             uint32_t grace_ms;
-            struct wire_record_name kept; /* by the sender (rule H10), which */
-            bool counts;                  /* ... knows that it counts */
+            struct wire_record_name kept; /* by the sender (rule H10) */
+            bool counts; /* the sender knows that what it keeps counts */
         } resume;
         struct {
             struct wire_record_name name;
@@ -346,8 +346,8 @@ struct wire_msg {
             bool late; /* the sender could not run all the time (rule R4f) */
         } ready;
         struct {
-            bool votes; /* ... for a vote or a synchronization that waits */
-            uint32_t age_ms; /* ... for so long, for a running operation */
+            bool votes;      /* a vote or a synchronization waits */
+            uint32_t age_ms; /* a running operation has waited so long */
         } blocked;
         struct {
             uint32_t traits; /* of the sender (rule T4) */
@@ -450,10 +450,10 @@ struct wire_msg {
         struct {
             bool ring;        /* PROPOSE, INSTALL: collectives possible */
             bool mesh;        /* link all pairs */
-            bool tree;        /* ... of the tree (rule D17) */
-            bool grid;        /* ... of the grid (rule D20) */
+            bool tree;        /* link the pairs of the tree (rule D17) */
+            bool grid;        /* link the pairs of the grid (rule D20) */
             bool update;      /* answers the VOTE_UPDATE of all */
-            bool optimize;    /* ... or VOTE_OPTIMIZE */
+            bool optimize;    /* answers the VOTE_OPTIMIZE of all */
             bool survey;      /* PROPOSE: link pairs at distances 2^k too */
             uint32_t world;   /* admitted peers of the run */
             uint32_t groups;  /* distinct groups */

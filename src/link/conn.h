@@ -74,7 +74,7 @@ struct conn_region {
     bool pulls;            /* the other end reads this process's memory (D27) */
     bool unreadable;       /* a pull from the other end has failed */
     const uint8_t *memory; /* the other end's, mapped here; or NULL */
-    uint8_t *post; /* BOARD_POST_MAX bytes of its board (L11), likewise */
+    uint8_t *post; /* BOARD_POST_MAX bytes of its board (L11); or NULL */
 };
 
 struct conn {

@@ -20,7 +20,7 @@ struct pieces_part;
 enum algorithm_fast {
     FAST_NOT,
     FAST_FLAT,  /* all send to all */
-    FAST_PAIRS, /* ... what each has for the other, and then DONE */
+    FAST_PAIRS, /* all send all what each is to have, and then DONE */
     FAST_TREE,
     FAST_STAR, /* between the root and each other member */
 };
@@ -104,7 +104,7 @@ struct algorithm {
     /* Single copy (rule D16), of an operation that has a slot of the region.
      * Puts the data of a transfer there; takes data from that slot of another
      * member's region (true: the transfer counts). */
-    bool pulls; /* ... which has but their place (rule D27) */
+    bool pulls; /* the region has but the place of the data (rule D27) */
     void (*put)(struct engine *e, struct op *op, const struct endpoint *ep,
                 uint32_t k, const struct plan_xfer *x);
     bool (*take_put)(struct engine *e, struct op *op, struct endpoint *ep,

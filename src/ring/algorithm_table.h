@@ -14,9 +14,9 @@ struct choice {
     enum choice_where where;
     enum plan_flow flow; /* FLOW_ALL: any */
     uint64_t bytes_max;  /* of the vector or block; 0: any */
-    uint64_t total_max;  /* ... times the other members; 0: any */
-    uint32_t world_min;  /* members */
-    uint32_t world_max;  /* ... ; 0: any */
+    uint64_t total_max;  /* of the vectors of all others; 0: any */
+    uint32_t world_min;  /* members at least */
+    uint32_t world_max;  /* members at most; 0: any */
     const struct algorithm *algorithm;
     const char *why;
     /* Where tests/bench/NOTES.md has the figures. */
@@ -25,8 +25,9 @@ struct choice {
 
 const struct algorithm *algorithm_choose(const struct plan_request *r);
 
-/* The same. For more bytes of a vector or block, up to *most of them, the
- * choice is this one as well, if the rest of the request is equal. */
+/* Chooses as algorithm_choose() does. For more bytes of a vector or block, up
+ * to *most of them, the choice is this one as well, if the rest of the request
+ * is equal. */
 const struct algorithm *algorithm_choose_range(const struct plan_request *r,
                                                uint64_t *most);
 

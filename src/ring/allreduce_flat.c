@@ -1,6 +1,6 @@
 /* allreduce_flat.c - "flat" (one-shot): every member sends its vector to every
- * other one, and all compute the same sum. One message deep, for small vectors.
- * Pure. */
+ * other one, and all compute the same sum, in the order of ranks (rules D3 and
+ * D8). One message deep, for small vectors. Pure. */
 #include "algorithm.h"
 #include "geometry.h"
 #include "op.h"

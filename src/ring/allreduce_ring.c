@@ -1,5 +1,5 @@
 /* allreduce_ring.c - "ring": reduce-scatter and all-gather round a ring, for
- * large vectors. Pure.
+ * large vectors. Rules D13, D14 and D8. Pure.
  *
  * After Patarasuk & Yuan, JPDC 69(2), 2009: world-1 steps of reduce-scatter,
  * world-1 of all-gather. In step s the member at position p sends chunk p-s and

@@ -14,14 +14,14 @@
 enum choice_where {
     WHERE_ANY,
     WHERE_MEMORY,  /* all members share the memory of one host */
-    WHERE_BOARDS,  /* ... and show each other posts (rule L11) */
-    WHERE_ROOM,    /* ... and have a processor each */
+    WHERE_BOARDS,  /* they also show each other posts (rule L11) */
+    WHERE_ROOM,    /* they also have a processor each */
     WHERE_CROWDED, /* they share memory, and lack one of these */
-    WHERE_SOCKETS, /* ... are on one host and share no memory */
-    WHERE_HOST,    /* ... are on one host */
-    WHERE_HOSTS,   /* ... are on several hosts */
-    WHERE_GRID,    /* ... whose pairs in a grid are linked (rule D20) */
-    WHERE_SITES,   /* ... and some of them share a site (rule D15) */
+    WHERE_SOCKETS, /* all are on one host and share no memory */
+    WHERE_HOST,    /* all are on one host */
+    WHERE_HOSTS,   /* they are on several hosts */
+    WHERE_GRID,    /* their pairs in a grid are linked (rule D20) */
+    WHERE_SITES,   /* some of them share a site (rule D15) */
 };
 
 bool choice_is_where(enum choice_where where, const struct plan_request *r);
@@ -33,13 +33,13 @@ struct detour {
     uint32_t colls, flows; /* BIT(COLL_..), BIT(FLOW_..) */
     enum choice_where where;
     uint32_t world_min, world_max; /* members; 0: any */
-    /* Bytes of a vector or block at most, ... */
+    /* What `max` limits. */
     enum detour_of {
-        OF_EACH,
-        OF_SHARE,  /* ... divided by the members, */
-        OF_OTHERS, /* ... times the other members, */
-        OF_ALL,    /* ... times the members, */
-        OF_PAIRS   /* ... times the square of the members */
+        OF_EACH,   /* bytes of a vector or block */
+        OF_SHARE,  /* bytes divided by the members */
+        OF_OTHERS, /* bytes times the other members */
+        OF_ALL,    /* bytes times the members */
+        OF_PAIRS   /* bytes times the square of the members */
     } of;
     uint64_t max; /* 0: any */
     enum detour_as {

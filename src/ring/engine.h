@@ -50,8 +50,8 @@ struct endpoint {
     /* A frame with the right digest has come: the partner has launched, with
      * the same arguments. */
     bool ready;
-    bool announced; /* the partner is told of the launch, or will be by ... */
-    bool reserved;  /* ... the first transfer to it, which has its credit */
+    bool announced; /* of the launch: it is told, or will be (reserved) */
+    bool reserved;  /* the first transfer tells it, and has its credit */
     bool done, done_sent, wants_done; /* received; sent; partner wants it */
     /* Bit set: transfers that connections have taken out of order; or NULL. */
     uint8_t *begun;
@@ -196,10 +196,9 @@ struct engine {
     uint32_t turn; /* counts the turns of short and long operations */
     struct fast_path fast;
     struct single_copy single_copy;
-    bool single_copy_on; /* members of this host have regions; the same on all
-                            members */
-    bool roomy; /* each member of this host could have a processor; likewise */
-    bool boards_on; /* ... and boards, which two have as well; likewise */
+    /* Equal on all members of this host: they have regions; boards, which two
+     * have as well; each could have a processor. */
+    bool single_copy_on, boards_on, roomy;
 };
 
 /* As engine_new, in a zeroed struct. False: out of memory. */

@@ -40,9 +40,9 @@ struct fast_endpoint {
     uint32_t sends;      /* bytes to it, without headers */
     uint32_t frames;     /* frames expected */
     const uint8_t *body; /* bytes received; NULL: none yet */
-    bool posted;         /* ... where the other end has posted them */
+    bool posted;         /* they lie where the other end has posted them */
     const uint8_t *sum;  /* its part of the result, posted; NULL: none yet */
-    bool added;          /* ... which this member has added up itself */
+    bool added;          /* this member has added up that part itself */
     struct unexpected *early; /* the data came before the call; or NULL */
     uint64_t tx_digest, rx_digest;
     /* Of pairs: */
@@ -86,15 +86,15 @@ struct fast_path {
     uint32_t result;              /* bytes in the receive buffer */
     uint32_t sends;   /* bytes to each of the others; not in a tree */
     bool tree;        /* it goes over the tree */
-    bool posts;       /* its frame goes to all as one post (rule L11), */
-    bool sums;        /* ... and each member adds up a part (rule D9f), */
-    bool has_sum;     /* ... which this one has posted; */
-    uint32_t looks;   /* since then, for those of the others */
+    bool posts;       /* its frame goes to all as one post (rule L11) */
+    bool sums;        /* each member adds up a part (rule D9f) */
+    bool has_sum;     /* this one has posted its part */
+    uint32_t looks;   /* since then, for the parts of the others */
     uint8_t *own_sum; /* the part that it has posted */
     bool pairs;       /* each member gets other bytes (rule D9d) */
     bool spoked;      /* the last operation is one of `star` (rule D9e) */
     struct fast_star star;
-    bool holds;         /* ... has them, and waits for DONE */
+    bool holds;         /* has all bytes, and waits for DONE */
     bool has_sent;      /* all that goes before anything is received */
     uint64_t written;   /* bit set: endpoints whose doorbell is to be rung */
     struct frame frame; /* of both heads: */
@@ -128,7 +128,7 @@ bool fast_find_endpoint(struct engine *e, uint32_t rank,
                         struct fast_endpoint *ep);
 /* Nothing is half sent or half read, and nothing else waits to be sent. */
 bool fast_endpoint_is_settled(const struct fast_endpoint *ep);
-/* ... and no frame is kept that came before its operation. */
+/* It is settled, and no frame is kept that came before its operation. */
 bool fast_endpoint_is_idle(const struct fast_endpoint *ep);
 /* Data of an endpoint (`recvs`, `rx_digest`) that came while the call before
  * this one was an ordinary operation, which reads more than its own frames, or

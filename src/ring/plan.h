@@ -19,8 +19,7 @@ enum {
     PLAN_SEGMENT_WAN_MIN = 16 * 1024, /* between hosts */
     PLAN_SEGMENT_MAX = 512 * 1024,    /* bytes of the largest transfer */
     PLAN_CACHED = 16 * 1024 * 1024, /* bytes of vectors that fit into caches */
-    /* ... where members share processors: each finds less of its own there
-     * ("results of ranks that share processors") */
+    /* Where members share processors, each finds less of its own there. */
     PLAN_CROWDED = 1024 * 1024,
     PLAN_SINGLE_COPY_WORLD_MAX = HOST_MESH_MAX, /* members with regions */
 };
@@ -41,7 +40,7 @@ enum plan_coll {
 enum plan_flow {
     FLOW_ALL,       /* all pairs, in both; everybody */
     FLOW_TO_ROOT,   /* those with the root, to it: a gather; the root */
-    FLOW_FROM_ROOT, /* ... from it: a scatter */
+    FLOW_FROM_ROOT, /* those with the root, from it: a scatter */
     FLOW_EVEN,      /* all pairs, blocks of `count` bytes */
     FLOW_COUNT,
 };
@@ -70,13 +69,13 @@ struct plan_request {
     bool tree;          /* the pairs of the tree are linked (rule D17) */
     bool grid;          /* the pairs of the grid are linked (rule D20) */
     bool one_host;      /* all members are on one host */
-    bool shared_memory; /* ... and share memory */
+    bool shared_memory; /* they are, and share memory */
     bool codes;         /* all-reduce: an element is a block of codes (D8) */
     /* Bytes of all vectors from which on no cache holds them. */
     uint64_t cached;
     uint32_t single_copy_world; /* largest world with regions */
     bool boards; /* of the whole view, whose hosts have boards (rule L11) */
-    bool roomy;  /* ... and a processor for each member */
+    bool roomy;  /* the host has boards, and a processor for each member */
     uint32_t tree_width; /* children of a member at most; 0: as few as do */
     uint32_t piece;      /* single copy: bytes of a segment; 0: as fits */
     uint64_t count;      /* elements of a vector that is reduced, or bytes */
@@ -123,8 +122,8 @@ struct plan {
     uint32_t parent;       /* rank; with DONE_TREE; the root is its own one */
     struct tree_node tree; /* of the algorithm `tree` */
     struct grid_node grid; /* with DONE_GRID */
-    uint32_t position;     /* of this rank in the ring, */
-    uint32_t prev, next;   /* ... and the ranks beside it */
+    uint32_t position;     /* of this rank in the ring */
+    uint32_t prev, next;   /* the ranks beside it in the ring */
     uint32_t chunks;       /* of the vector, each with an owner */
     uint32_t segments;     /* per chunk or block */
     uint64_t segment;      /* bytes */

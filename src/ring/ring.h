@@ -100,7 +100,7 @@ uint32_t engine_tx_window(struct engine *e, uint32_t conn,
                           struct conn_part parts[2]);
 void engine_tx(struct engine *e, uint32_t conn, size_t size);
 bool engine_may_send(const struct engine *e, uint32_t conn);
-/* The same of 64 connections, as the bits of a word: those of number 64 * word
+/* Does so for 64 connections, as the bits of a word: those of number 64 * word
  * and above. */
 uint64_t engine_may_send_word(const struct engine *e, uint32_t word);
 void engine_clear_dirty(struct engine *e, uint32_t conn);

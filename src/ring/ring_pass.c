@@ -1,7 +1,7 @@
 /* ring_pass.c - data that travel round a ring unchanged, segment by segment:
  * "ring" of an all-gather, in which a member passes on all blocks but that of
  * the next one, and "chain" of a broadcast, in which it passes on the root's.
- * Nobody sends a block to more than one other member. Pure. */
+ * Nobody sends a block to more than one other member. Rule D13. Pure. */
 #include "neighbors.h"
 
 static void shape(struct plan *p)
