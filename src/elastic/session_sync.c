@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static struct wire_msg question(struct session *s)
+static struct wire_msg question(struct session *s,
+                                uint64_t rounds[2 * WIRE_TAGS_MAX])
 {
     const struct state_list *list = s->sync_state.list;
     struct wire_msg ask = {
@@ -16,6 +17,8 @@ static struct wire_msg question(struct session *s)
     ask.sync.strategy = s->sync_strategy;
     ask.sync.structure = list->structure;
     ask.sync.content = list->content;
+    ask.ids = rounds; /* rule A14 */
+    ask.id_count = partial_in_state(&s->partial, rounds);
     s->sync_waits = true;
     return ask;
 }
@@ -37,7 +40,8 @@ int session_sync(struct session *s, struct state_list *list,
     s->sync_strategy = (uint8_t)strategy;
     s->sync_again = s->sync_unspoken = false;
     state_begin(&s->sync_state, list, strategy == SYNC_ENFORCE_POPULAR);
-    struct wire_msg ask = question(s);
+    uint64_t rounds[2 * WIRE_TAGS_MAX];
+    struct wire_msg ask = question(s, rounds);
     session_send(s, &ask);
     return pcclSuccess;
 }
@@ -58,7 +62,8 @@ void session_sync_speak(struct session *s)
     s->sync_unspoken = moves && t->outcome == STATE_OPEN;
     s->sync_waits = false;
     if (s->sync_unspoken) return;
-    struct wire_msg ask = question(s);
+    uint64_t rounds[2 * WIRE_TAGS_MAX];
+    struct wire_msg ask = question(s, rounds);
     if (moves && t->outcome == STATE_RECEIVED) {
         ask.sync.revision = s->sync_elected;
         ask.sync.content = t->content;
@@ -187,6 +192,8 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
     if (role == SYNC_COMPLETE) {
         s->sync_revision = msg->sync.revision;
         s->sync_given = msg->sync.given;
+        if (t->phase == STATE_MOVING && t->receives)
+            partial_received(&s->partial, msg->ids, msg->id_count);
         session_sync_end(s, pcclSuccess, msg->sync.text);
         return;
     }
