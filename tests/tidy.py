@@ -44,7 +44,9 @@ LAYERS = {
     "include/": ["include/"],
     "src/base/": BASE,
     "src/base/status": ["src/base/status", "include/pccl.h"],
+    "src/base/quiet_write": ["src/base/quiet_write.h"],
     "src/base/log": ["src/base/log", "src/base/file_pattern.h",
+                     "src/base/quiet_write.h",
                      "src/base/json_char.h"],
     "src/base/json_char": ["src/base/utf8.h"],
     "src/base/file_pattern": ["src/base/file_pattern.h"],
@@ -57,6 +59,7 @@ LAYERS = {
     "src/base/secure": ["src/base/secure", "src/base/base.h",
                         "src/base/grant.h"],
     "src/base/run_key": ["src/base/run_key.h", "src/base/secure",
+                         "src/base/quiet_write.h",
                          "src/base/base.h"],
     "src/base/io_": ["src/base/io_", "src/base/log.h"] + BASE,
     "src/hash/": ["src/hash/"],
@@ -79,7 +82,8 @@ LAYERS = {
                                    "src/message/message.h", "src/elastic/",
                                    "include/pccl.h"],
     # Checkpoints: files and their documents.
-    "src/base/file_layer": ["src/base/base.h", "src/base/file_layer"],
+    "src/base/file_layer": ["src/base/base.h", "src/base/file_layer",
+                            "src/base/quiet_write.h"],
     "src/checkpoint/": ["src/base/base.h", "src/base/dtype.h",
                         "src/base/file_layer.h",
                         "src/base/growing_text.h", "src/base/utf8.h", "src/checkpoint/",
@@ -101,6 +105,7 @@ LAYERS = {
                          "src/peer/drain.", "src/peer/timeline.h",
                          "include/pccl.h"],
     "src/peer/timeline": ["src/base/base.h", "src/base/file_pattern.h",
+                       "src/base/quiet_write.h",
                        "src/base/status.h", "src/peer/timeline"],
     "src/peer/comm_tell": ["src/base/base.h", "src/base/dtype.h",
                            "src/base/log.h", "src/base/status.h",
@@ -188,7 +193,7 @@ LAYERS = {
                     "src/base/descriptors.h", "src/base/memory_supply.h",
                     "src/base/env.h", "src/base/evidence.h",
                     "src/base/host.h", "src/base/port_range.h",
-                    "src/base/run_key.h", "src/base/secure.h",
+                    "src/base/quiet_write.h", "src/base/run_key.h", "src/base/secure.h",
                     "src/base/secure_token.h", "src/base/grant.h",
                     "src/launch/",
                     "src/master/server/master_http.h",
@@ -202,8 +207,10 @@ LAYERS = {
     "src/bench/borders.h": ["src/ring/algorithm_table.h"],
     "src/launch/main.c": ["src/launch/launch.h"],
     # The MPI facade is a client like any other.
-    "src/mpi/": ["include/", "src/base/fnv.h", "src/mpi/"],
-    "src/mpi/world.c": ["include/", "src/mpi/", "src/base/host_id.h"],
+    "src/mpi/": ["include/", "src/base/fnv.h", "src/base/quiet_write.h",
+                 "src/mpi/"],
+    "src/mpi/world.c": ["include/", "src/mpi/", "src/base/host_id.h",
+                        "src/base/quiet_write.h"],
     "src/mpi/mpi_op.c": ["include/", "src/mpi/", "src/base/float_env.h"],
     "src/train/": ["include/", "src/base/fnv.h", "src/train/"],
     "examples/": ["include/", "examples/"],
@@ -254,6 +261,16 @@ BANNED_OUTSIDE_TESTS = {
     "atoi": "strtol", "atol": "strtol", "atof": "strtod", "strtok": "strcspn",
     "sleep": "a timer", "usleep": "a timer",
 }
+
+
+# What a program links: none of its writes raises a signal there (contract C7). The
+# bell of a thread is an eventfd, which raises none.
+LIBRARY = tuple(f"src/{folder}/" for folder in
+                ("base", "checkpoint", "elastic", "link", "master", "message", "mpi",
+                 "peer", "ring", "train"))
+LOUD = re.compile(r"(?<![\w.>])(?:(write|writev|pwrite|dprintf|perror)\s*\("
+                  r"|(fprintf|fputs|fputc|vfprintf)\s*\(.*\bstderr\b)")
+QUIET_FILE = "src/base/quiet_write.c"
 
 
 # Functions of src/ that nothing in src/ calls, and why they are there.
@@ -335,6 +352,17 @@ def check_calls(path, lines):
             yield number, f"{call}(): use {banned[call]}"
 
 
+def check_loud(path, code):
+    """Whatever writes raises no SIGPIPE and no SIGXFSZ."""
+    if not path.startswith(LIBRARY) or path == QUIET_FILE:
+        return
+    for number, line in enumerate(code, 1):
+        match = LOUD.search(line)
+        if match and "&one, sizeof one" not in line:
+            call = match.group(1) or match.group(2)
+            yield number, f"{call}(): use quiet_write() or quiet_print()"
+
+
 def check_asserts(path, code):
     """PCCL_ASSERT where base.h may be included, and never of what came."""
     if not path.startswith("src/"):
@@ -398,6 +426,7 @@ def check(path, text, public=("pccl.h", "mpi_pccl.h", "pccl_train.h")):
     faults += [] if path in GENERATED else check_guard(path, text)
     faults += check_functions(lines)
     faults += check_calls(path, code)
+    faults += check_loud(path, code)
     faults += check_asserts(path, "\n".join(code))
     faults += check_includes(path, lines, public)
     return sorted(faults)
@@ -582,6 +611,12 @@ def self_test():
          "another process sent"),
         ("src/mpi/a.c", head + "assert(c->rx.size > 1);\n",
          "another process sent"),
+        ("src/mpi/a.c", head + "  fprintf(stderr, x);\n", "use quiet_write()"),
+        ("src/peer/a.c", head + "  n = write(fd, x, 1);\n",
+         "use quiet_write()"),
+        ("src/peer/a.c", head + "  n = write(fd, &one, sizeof one);\n", None),
+        ("src/peer/a.c", head + "  f->write(fd, x, 1);\n", None),
+        ("src/launch/a.c", head + "  fprintf(stderr, x);\n", None),
         ("elsewhere/a.c", head, "no layer"),
     ]
     cases += [("tests/a.c", head + f"  {call}(x);\n", f"{call}(): use")

@@ -1,6 +1,8 @@
 /* file_layer.c - file_layer.h by POSIX. */
 #include "file_layer.h"
 
+#include "quiet_write.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -65,17 +67,8 @@ static int open_file(void *user, const char *name, int *file, uint64_t *size)
 
 static int write_file(void *user, int file, const void *bytes, size_t size)
 {
-    const char *at = bytes;
     (void)user;
-    while (size > 0) {
-        ssize_t n = write(file, at, size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return errno;
-        if (n == 0) return ENOSPC;
-        at += n;
-        size -= (size_t)n;
-    }
-    return 0;
+    return quiet_write_all(file, bytes, size);
 }
 
 static int read_file(void *user, int file, void *bytes, size_t size,

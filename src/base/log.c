@@ -3,6 +3,7 @@
 
 #include "file_pattern.h"
 #include "json_char.h"
+#include "quiet_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -148,7 +149,7 @@ static void write_line(enum log_level level, const char *text)
     size_t size = json ? make_json(line, sizeof line, level, text)
                        : make_text(line, sizeof line, level, text);
     int error = errno;
-    ssize_t ignored = write(out_fd, line, size);
+    ssize_t ignored = quiet_write(out_fd, line, size);
     (void)ignored;
     errno = error;
 }

@@ -1,6 +1,8 @@
 /* run_key.c - see run_key.h. */
 #include "run_key.h"
 
+#include "quiet_write.h"
+
 #include "secure_hex.h"
 
 #include <errno.h>
@@ -118,9 +120,10 @@ bool run_key_write_line(const char *path, bool secret, const char *line,
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                   secret ? 0600 : 0644);
-    ssize_t size = (ssize_t)strlen(line);
-    bool done =
-        fd >= 0 && write(fd, line, (size_t)size) == size && fsync(fd) == 0;
+    int code = fd < 0 ? errno : quiet_write_all(fd, line, strlen(line));
+    if (code == 0 && fsync(fd) != 0) code = errno;
+    bool done = code == 0;
+    errno = code;
     if (!done) snprintf(error, error_size, "%s: %s", path, strerror(errno));
     if (fd < 0) return false;
     close(fd);
@@ -142,7 +145,7 @@ static bool put_line(int fd, const struct run_key *key)
 {
     char line[RUN_KEY_LINE];
     size_t size = run_key_line(key, line);
-    bool done = write(fd, line, size) == (ssize_t)size;
+    bool done = quiet_write_all(fd, line, size) == 0;
     run_key_forget(line, sizeof line);
     return done;
 }

@@ -1,6 +1,7 @@
 /* agent.c - the agent process: starts ranks on a host for a remote launcher. */
 #include "agent.h"
 
+#include "../base/quiet_write.h"
 #include "../base/env.h"
 #include "../base/host.h"
 #include "bind.h"
@@ -543,7 +544,7 @@ int agent_run(const char *library_path)
     static struct agent agent;
     agent.library_path = library_path;
     descriptor_standard();
-    signal(SIGPIPE, SIG_IGN);
+    quiet_process();
     if (guard_start(&agent.guard) != 0) {
         fprintf(stderr, "pccl-master: cannot fork: %s\n", strerror(errno));
         return EXIT_FAILURE;

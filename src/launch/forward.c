@@ -2,6 +2,8 @@
  * stderr). */
 #include "forward.h"
 
+#include "../base/quiet_write.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -161,16 +163,16 @@ void sink_wait_end(struct sink *sink, struct sink_waiter *waiter)
 /* Files are written at once; a disk does not count as a slow reader. */
 static void file_write(struct stream *stream, const char *bytes, size_t size)
 {
-    while (size > 0) {
-        ssize_t done = write(stream->file, bytes, size);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) {
-            sink_break(stream->sink, errno);
-            return;
-        }
-        bytes += done;
-        size -= (size_t)done;
-    }
+    int error = quiet_write_all(stream->file, bytes, size);
+    if (error != 0) sink_break(stream->sink, error);
+}
+
+/* Nobody reads: its ranks are told so by their next write, as without us. A
+ * disk that is full or gone is none of their business: what they write then is
+ * lost, and the job's status says so. */
+static bool has_no_reader(const struct sink *sink)
+{
+    return sink->broken && (sink->framed || sink->error == EPIPE);
 }
 
 static bool frame_put(struct stream *stream, const char *line, size_t size)
@@ -283,10 +285,11 @@ static void quiet_expired(struct ev_loop *loop, ev_timer *timer, int events)
 static void stream_pump(struct stream *stream)
 {
     ev_timer_stop(stream->sink->loop, &stream->quiet);
+    if (stream->sink->broken) stream->begin = stream->end = 0;
     if (!stream->sink->broken && !stream_move(stream)) {
         ev_io_stop(stream->sink->loop, &stream->io);
         sink_wait(stream->sink, &stream->waiter);
-    } else if (stream->eof || stream->sink->broken) {
+    } else if (stream->eof || has_no_reader(stream->sink)) {
         stream_close(stream);
     } else {
         ev_io_start(stream->sink->loop, &stream->io);

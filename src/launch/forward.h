@@ -29,7 +29,7 @@ struct sink {
     bool stamped;  /* the time stands before each line */
     bool framed;   /* an agent's: lines go out as frames of agent_link.h */
     bool mid_line; /* the last byte is not a newline */
-    bool broken;   /* the reader is gone; streams close */
+    bool broken;   /* nothing can be written any more */
     int error;     /* errno of the break */
     struct stream *open; /* the stream of that unfinished line */
     struct sink_waiter *waiting, **waiting_end; /* in order of arrival */

@@ -1,6 +1,7 @@
 /* launch.c - connects coordinator, event loop and job. */
 #include "launch.h"
 
+#include "../base/quiet_write.h"
 #include "../base/env.h"
 #include "../master/server/master_server.h"
 #include "agent.h"
@@ -439,7 +440,7 @@ static bool prepare(struct launch *launch)
     bool alone = options->mode == MODE_COORDINATOR;
     log_setup(options);
     descriptor_standard();
-    signal(SIGPIPE, SIG_IGN);
+    quiet_process();
     env_warn_unknown(warn_unknown);
     return key_begin(options, !alone && hosts_are_far(&options->hosts)) &&
            (options->join || key_coordinates(options));

@@ -5,6 +5,8 @@
 #include "rank_use.h"
 #include "type.h"
 
+#include "../base/quiet_write.h"
+
 #include <mpi_pccl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +46,7 @@ static bool is_asked_to_leave(void)
 static void leave_if_asked(void)
 {
     if (!is_asked_to_leave()) return;
-    fprintf(stderr, "pccl: this rank was asked to leave, and leaves\n");
+    quiet_print("pccl: this rank was asked to leave, and leaves\n");
     env_leave();
 }
 

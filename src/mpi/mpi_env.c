@@ -11,6 +11,8 @@
 #include "transport.h"
 #include "type.h"
 
+#include "../base/quiet_write.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,9 +66,8 @@ int env_thread_level(void)
 
 _Noreturn void env_abort(int code, const char *message)
 {
-    fprintf(stderr, "%s\n", message);
-    fflush(stdout);
-    fflush(stderr);
+    quiet_print("%s\n", message);
+    quiet_flush();
     if (world.pccl) (void)pcclAbortRun(world.pccl, code);
     /* Not exit(): a program may call MPI from its exit handlers. */
     _exit(code & 0xff ? code & 0xff : code ? 1 : 0);

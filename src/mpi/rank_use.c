@@ -2,6 +2,8 @@
 #include "rank_use.h"
 #include "transport.h"
 
+#include "../base/quiet_write.h"
+
 #include <pthread.h>
 #include <stdio.h>
 
@@ -163,12 +165,10 @@ static void tell(int gone, int before, unsigned long first, unsigned long last,
         snprintf(where, sizeof where, "call %lu", first);
     else
         snprintf(where, sizeof where, "calls %lu to %lu", first, last);
-    fprintf(stderr,
-            "pccl: %d of %d ranks %s lost in %s; results hold what %d "
-            "rank%s contributed\n",
-            gone, before, gone == 1 ? "was" : "were", where, left,
-            left == 1 ? "" : "s");
-    fflush(stderr);
+    quiet_print("pccl: %d of %d ranks %s lost in %s; results hold what %d "
+                "rank%s contributed\n",
+                gone, before, gone == 1 ? "was" : "were", where, left,
+                left == 1 ? "" : "s");
 }
 
 void rank_use_changed(const struct group *before, unsigned long call)

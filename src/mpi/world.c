@@ -6,6 +6,7 @@
 #include "waiting.h"
 
 #include "../base/host_id.h"
+#include "../base/quiet_write.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,10 +37,10 @@ static void policy_read(void)
             return;
         }
     }
-    fprintf(stderr,
-            "pccl: PCCL_ON_FAILURE=%s is none of abort, shrink, force, return; "
-            "taking abort\n",
-            text);
+    quiet_print(
+        "pccl: PCCL_ON_FAILURE=%s is none of abort, shrink, force, return; "
+        "taking abort\n",
+        text);
 }
 
 static void lost_root_read(void)
@@ -48,9 +49,8 @@ static void lost_root_read(void)
     world.promotes = text && strcasecmp(text, "promote") == 0;
     if (!text || !*text || world.promotes || strcasecmp(text, "end") == 0)
         return;
-    fprintf(stderr,
-            "pccl: PCCL_LOST_ROOT=%s is none of end, promote; taking end\n",
-            text);
+    quiet_print("pccl: PCCL_LOST_ROOT=%s is none of end, promote; taking end\n",
+                text);
 }
 
 static bool view_alone(void)
@@ -70,10 +70,10 @@ static void alone_warn(void)
     int rank, size;
     const char *launcher;
     if (!foreign_task_read(&rank, &size, &launcher) || rank != 0) return;
-    fprintf(stderr,
-            "pccl: %s has started %d processes, and each of them is a world of "
-            "one: they have no PCCL_MASTER. Start them by pccl-master -n %d\n",
-            launcher, size, size);
+    quiet_print(
+        "pccl: %s has started %d processes, and each of them is a world of "
+        "one: they have no PCCL_MASTER. Start them by pccl-master -n %d\n",
+        launcher, size, size);
 }
 
 /* A task waits for the master, which task 0 may not have started yet. */

@@ -4,6 +4,7 @@
 
 #include "timeline_text.h"
 #include "../base/file_pattern.h"
+#include "../base/quiet_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,13 +49,8 @@ static pthread_key_t own_key; /* its destructor gives the ring back */
 
 static void write_buffer(void)
 {
-    size_t done = 0;
-    while (done < buffered) {
-        ssize_t n = write(file, buffer + done, buffered - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break; /* a full disk: the trace ends there */
-        done += (size_t)n;
-    }
+    /* A full disk: the trace ends there. */
+    (void)quiet_write_all(file, buffer, buffered);
     buffered = 0;
 }
 

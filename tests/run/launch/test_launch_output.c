@@ -199,6 +199,42 @@ static void test_closed_files(void **state)
     run_free(&run);
 }
 
+/* A disk that is full is no business of the ranks: none is killed by SIGPIPE,
+ * they go on to their ends, and the status says that output was lost. */
+static void test_full_disks(void **state)
+{
+    static const struct {
+        const char *command, *output, *errors;
+    } cases[] = {
+        {"\"$LAUNCHER\" -n 2 sh -c 'for i in 1 2 3 4; do echo line; done; "
+         "echo end >&2' >/dev/full",
+         "", "end"},
+        {"\"$LAUNCHER\" -n 2 sh -c 'for i in 1 2 3 4; do echo line >&2; done; "
+         "echo end' 2>/dev/full",
+         "end", ""},
+        {"ulimit -f 0; \"$LAUNCHER\" -n 1 sh -c 'echo line; echo line; "
+         "echo end >&2' >$(mktemp)",
+         "", "File too large"},
+        {"\"$LAUNCHER\" -n 2 -outfile-pattern /dev/full sh -c "
+         "'echo line; echo line; echo end >&2'",
+         "", "end"},
+    };
+    (void)state;
+    const char *master = run_master;
+    run_master = "/bin/sh";
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct run run;
+        RUN(&run, "-c", cases[i].command);
+        run_finish(&run);
+        assert_int_equal(run.status, 1);
+        assert_has(run.output, cases[i].output);
+        assert_has(run.errors, cases[i].errors);
+        assert_null(strstr(run.errors, "signal"));
+        run_free(&run);
+    }
+    run_master = master;
+}
+
 /* One file for both: lines of stderr do not split lines of stdout. */
 static void test_same_file(void **state)
 {
@@ -329,9 +365,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_newline),  cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_dead_reader),
         cmocka_unit_test(test_input),       cmocka_unit_test(test_closed_files),
-        cmocka_unit_test(test_same_file),   cmocka_unit_test(test_terminal),
-        cmocka_unit_test(test_programs),    cmocka_unit_test(test_prompt),
-        cmocka_unit_test(test_timestamps),
+        cmocka_unit_test(test_full_disks),  cmocka_unit_test(test_same_file),
+        cmocka_unit_test(test_terminal),    cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_prompt),      cmocka_unit_test(test_timestamps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

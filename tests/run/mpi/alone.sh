@@ -1,6 +1,7 @@
 #!/bin/sh
 # alone.sh COLL - a process without a coordinator is a world of one. It warns of
-# variables that nobody knows, and when another launcher has started several.
+# variables that nobody knows, and when another launcher has started several; a
+# warning that nobody reads is none.
 set -eu
 coll=$1
 work=$(mktemp -d)
@@ -35,3 +36,11 @@ for names in SLURM_PROCID:SLURM_STEP_NUM_TASKS PMI_RANK:PMI_SIZE \
     run $rank=0 $size=1
     [ ! -s "$work/err" ] || fail "$names: one task"
 done
+# Contract C7: nobody reads what the library says, and the program goes on.
+{
+    {
+        sleep 1
+        env PCCL_ON_FAILURE=wrong "$coll" >"$work/out" && echo well >"$work/end"
+    } 2>&1 | :
+} || :
+grep -q well "$work/end" || fail "killed by what it says"

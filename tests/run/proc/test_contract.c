@@ -15,6 +15,7 @@
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -73,8 +74,15 @@ static void polite_body(struct seat *seat)
     signal(SIGPIPE, on_pipe);
     on_exit(on_exit_of, seat);
     setenv("PCCL_LOG_LEVEL", "TRACE", 1);
-    file = memfd_create("stderr", 0);
+    /* The log of one has no reader any more, that of the other no room. */
+    int ends[2];
+    SEAT_CHECK(seat, pipe(ends) == 0);
+    close(ends[0]);
+    file = seat->index == 0 ? ends[1] : memfd_create("stderr", 0);
     SEAT_CHECK(seat, file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    struct rlimit none = {0, RLIM_INFINITY};
+    signal(SIGXFSZ, on_pipe);
+    if (seat->index > 0) SEAT_EQUAL(seat, setrlimit(RLIMIT_FSIZE, &none), 0);
     pcclComm_t *comm = seat_join(seat);
     seat_gather(seat, comm, 4);
     struct vector v;
