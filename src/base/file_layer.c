@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,7 +41,20 @@ static int create_as(void *user, const char *name, mode_t mode, int *file)
 {
     *file = openat(directory_of(user), name,
                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    return *file < 0 ? errno : 0;
+    if (*file < 0) return errno;
+    /* It ends with the process. Without locks nothing is known of the file. */
+    (void)flock(*file, LOCK_EX | LOCK_NB);
+    return 0;
+}
+
+static bool is_left(void *user, const char *name)
+{
+    int fd = openat(directory_of(user), name,
+                    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return false;
+    bool left = flock(fd, LOCK_SH | LOCK_NB) == 0;
+    close(fd);
+    return left;
 }
 
 static int create(void *user, const char *name, int *file)
@@ -137,6 +151,7 @@ int file_layer_open(struct file_layer *files, const char *directory)
     *files = (struct file_layer){.user = (void *)(intptr_t)fd,
                                  .list = list,
                                  .create = create,
+                                 .is_left = is_left,
                                  .open = open_file,
                                  .write = write_file,
                                  .read = read_file,

@@ -12,6 +12,9 @@ struct file_layer {
     /* `seen` gets each name of the directory. */
     int (*list)(void *user, void (*seen)(void *to, const char *name), void *to);
     int (*create)(void *user, const char *name, int *file); /* a new one */
+    /* Nobody has the file open who has created it: he is done, or dead. False
+     * where that is not known. */
+    bool (*is_left)(void *user, const char *name);
     int (*open)(void *user, const char *name, int *file, uint64_t *size);
     int (*write)(void *user, int file, const void *bytes,
                  size_t size); /* all */

@@ -3,13 +3,17 @@
  * The order of the steps is what keeps the former checkpoint whole when the
  * writer, or its host, dies between any two of them:
  *
+ *   0. what dead writers have left goes, and what is older than those that
+ *      stay: so there is room for one more
  *   1. the tensor file under a name of its own; its bytes to the disk
  *   2. its final name; the names to the disk
  *   3. the manifest likewise: from its final name on the checkpoint is there
  *   4. the names to the disk; only then older manifests are removed, and the
  *      tensors that belong to them after those
  *
- * Whatever a dead writer leaves has no manifest, so no load sees it. */
+ * Whatever a dead writer leaves has no manifest, so no load sees it. Both files
+ * are open until the manifest has its name: so a living writer's are told from
+ * those of a dead one. */
 #include "checkpoint.h"
 
 #include "../hash/hash.h"
@@ -140,22 +144,31 @@ static bool write_manifest(struct writing *w, int file, const char *name,
 }
 
 /* A new file with the tensors, or (text) the manifest; its bytes are on the
- * disk. Otherwise it is removed. */
+ * disk, and it is open. Otherwise it is removed. */
 static bool make_file(struct writing *w, const char *name,
-                      const struct growing_text *text)
+                      const struct growing_text *text, int *made)
 {
     const struct file_layer *f = w->files;
-    int file = -1;
+    int file = *made = -1;
     int error = f->create(f->user, name, &file);
     if (error != 0) return fails(w, error, "creating", name);
     bool good = text ? write_manifest(w, file, name, text)
                      : write_tensors(w, file, name);
     if (good && (error = f->sync(f->user, file)) != 0)
         good = fails(w, error, "syncing", name);
-    error = f->close(f->user, file);
-    if (good && error != 0) good = fails(w, error, "closing", name);
-    if (!good) (void)f->remove(f->user, name);
-    return good;
+    if (good) {
+        *made = file;
+        return true;
+    }
+    (void)f->close(f->user, file);
+    (void)f->remove(f->user, name);
+    return false;
+}
+
+static bool close_file(struct writing *w, int file, const char *name)
+{
+    int error = file < 0 ? 0 : w->files->close(w->files->user, file);
+    return error == 0 || fails(w, error, "closing", name);
 }
 
 /* Gives the file its final name. */
@@ -194,6 +207,7 @@ static void remove_old(const struct file_layer *f, uint32_t group, size_t keep)
     bool good = f->list(f->user, seen, &list) == 0 && !list.failed;
     const struct snapshot_name *cut =
         snapshot_nearest(&list, group, snapshot_cut(&list));
+    bool removed = false;
     for (int pass = 0; good && pass < 2; pass++) {
         for (size_t i = 0; i < list.count; i++) {
             const struct snapshot_name *n = &list.names[i];
@@ -202,9 +216,54 @@ static void remove_old(const struct file_layer *f, uint32_t group, size_t keep)
                 !snapshot_is_old(&list, n, keep, cut))
                 continue;
             snapshot_print(n, name);
-            (void)f->remove(f->user, name);
+            removed |= f->remove(f->user, name) == 0;
         }
-        if (pass == 0) good = f->sync_names(f->user) == 0;
+        if (pass == 0 && removed) good = f->sync_names(f->user) == 0;
+    }
+    snapshot_free(&list);
+}
+
+static bool has_manifest(const struct snapshot_list *l,
+                         const struct snapshot_name *of)
+{
+    bool found = of->kind == SNAPSHOT_MANIFEST;
+    for (size_t i = 0; !found && i < l->count; i++) {
+        const struct snapshot_name *n = &l->names[i];
+        found = n->kind == SNAPSHOT_MANIFEST && n->group == of->group &&
+                n->time_ns == of->time_ns && n->revision == of->revision &&
+                n->digest == of->digest;
+    }
+    return found;
+}
+
+/* A living writer may have ended meanwhile. Whoever has ended well has given
+ * the manifest its name before he closed his files. */
+static bool is_whole(const struct file_layer *f, const struct snapshot_name *of)
+{
+    struct snapshot_name n = *of;
+    char name[SNAPSHOT_NAME_MAX];
+    uint64_t size;
+    int file;
+    n.kind = SNAPSHOT_MANIFEST;
+    snapshot_print(&n, name);
+    if (f->open(f->user, name, &file, &size) != 0) return false;
+    (void)f->close(f->user, file);
+    return true;
+}
+
+/* They go before a save: on a disk without room for them none would ever
+ * succeed. */
+static void remove_left(const struct file_layer *f, uint32_t group)
+{
+    struct snapshot_list list = {0};
+    char name[SNAPSHOT_NAME_MAX];
+    bool good = f->list(f->user, seen, &list) == 0 && !list.failed;
+    for (size_t i = 0; good && i < list.count; i++) {
+        const struct snapshot_name *n = &list.names[i];
+        if (n->group != group || has_manifest(&list, n)) continue;
+        snapshot_print(n, name);
+        if (f->is_left(f->user, name) && !is_whole(f, n))
+            (void)f->remove(f->user, name);
     }
     snapshot_free(&list);
 }
@@ -221,10 +280,12 @@ static bool write_pair(struct writing *w)
     char partial[SNAPSHOT_NAME_MAX];
     char tensors[SNAPSHOT_NAME_MAX];
     char manifest[SNAPSHOT_NAME_MAX];
+    int tensors_file, manifest_file = -1;
     snapshot_print(&n, partial);
-    if (!make_file(w, partial, NULL)) return false;
+    if (!make_file(w, partial, NULL, &tensors_file)) return false;
     manifest_write(m, &text, &n.digest);
     if (text.failed) {
+        (void)close_file(w, tensors_file, partial);
         (void)w->files->remove(w->files->user, partial);
         text_free(&text);
         return no_memory(w->error);
@@ -236,8 +297,12 @@ static bool write_pair(struct writing *w)
     bool good = publish(w, partial, tensors);
     bool named = good;
     bool there = good && sync_names(w, tensors) &&
-                 make_file(w, partial, &text) && publish(w, partial, manifest);
+                 make_file(w, partial, &text, &manifest_file) &&
+                 publish(w, partial, manifest);
     good = there && sync_names(w, manifest);
+    bool closed = close_file(w, manifest_file, manifest);
+    closed &= close_file(w, tensors_file, tensors);
+    good = good && closed;
     if (there && !has_file(w, tensors)) {
         (void)w->files->remove(w->files->user, manifest);
         good = false;
@@ -257,6 +322,8 @@ bool checkpoint_write(const struct file_layer *files, struct manifest *m,
     for (uint32_t i = 0; i < m->count && !w.piece; i++)
         if (data[i].device && !(w.piece = malloc(PIECE)))
             return no_memory(error);
+    remove_left(files, m->group);
+    remove_old(files, m->group, keep);
     bool good = write_pair(&w);
     free(w.piece);
     *size = w.size;

@@ -49,9 +49,13 @@ static pthread_key_t own_key; /* its destructor gives the ring back */
 
 static void write_buffer(void)
 {
-    /* A full disk: the trace ends there. */
-    (void)quiet_write_all(file, buffer, buffered);
+    bool whole = closed || quiet_write_all(file, buffer, buffered) == 0;
     buffered = 0;
+    if (whole) return;
+    /* A full disk: the trace ends there, and has no hole when there is room
+     * again. */
+    closed = true;
+    atomic_store(&trace_state, false);
 }
 
 static char *room(size_t size)
@@ -183,7 +187,7 @@ static const char *open_locked(const char *set, int32_t rank)
     file = fd;
     buffered += trace_text_begin(room(2 * TRACE_TEXT_MAX), rank);
     write_buffer();
-    atomic_store(&trace_state, true);
+    atomic_store(&trace_state, !closed);
     return NULL;
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -460,6 +461,44 @@ static void test_a_forked_child(void **state)
     scratch_empty();
 }
 
+/* What a dead writer has left goes before a save; what a living one has open
+ * stays. */
+static void test_remains(void **state)
+{
+    (void)state;
+    static const char *const left[] = {
+        "pccl-g0-t00000000000000000001-r1-0000000000000000.tmp-000000000000000"
+        "1",
+        "pccl-g0-t00000000000000000001-r1-0000000000000001.safetensors"};
+    static const pcclSaveOptions_t many = {
+        .size = sizeof many, .keep = 10, .synchronous = 1, .this_peer = 1};
+    char path[512];
+    int files[2];
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", scratch, left[i]);
+        files[i] = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        assert_true(files[i] >= 0);
+        assert_int_equal(flock(files[i], LOCK_EX), 0);
+    }
+    static uint8_t bytes[100];
+    pcclTensorInfo_t info = {.name = "x",
+                             .data = bytes,
+                             .count = sizeof bytes,
+                             .datatype = pcclUint8};
+    pcclSharedState_t s = {5, 1, &info};
+    pcclComm_t *comm = open_comm(0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pcclSaveState(comm, &s, scratch, &many), pcclSuccess);
+        assert_int_equal(scratch_count("-r1-", NULL), 2 - i);
+        close(files[i]);
+        s.revision++;
+    }
+    assert_int_equal(pcclSaveState(comm, &s, scratch, &many), pcclSuccess);
+    assert_int_equal(scratch_count("-r1-", NULL), 0);
+    pcclDestroyCommunicator(comm);
+    scratch_empty();
+}
+
 static void test_what_is_not_ours_stays(void **state)
 {
     (void)state;
@@ -513,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_a_missing_directory_is_named),
         cmocka_unit_test(test_a_full_disk_leaves_nothing),
+        cmocka_unit_test(test_remains),
         cmocka_unit_test(test_what_is_not_ours_stays),
         cmocka_unit_test(test_nothing_to_save),
         cmocka_unit_test(test_threads_save_at_once),

@@ -59,9 +59,24 @@ static int create(void *user, const char *name, int *file)
     if (find(d->names, name)) return EEXIST;
     assert(d->file_count < DISK_FILES);
     *file = d->file_count++;
-    d->files[*file] = (struct disk_file){0};
+    d->files[*file] = (struct disk_file){.open = true};
     change(d, name, *file);
     return 0;
+}
+
+static bool is_left(void *user, const char *name)
+{
+    struct memory_disk *d = user;
+    const struct disk_name *n = find(d->names, name);
+    return n && !d->files[n->file].open;
+}
+
+static size_t used(const struct memory_disk *d)
+{
+    size_t sum = 0;
+    for (int i = 0; i < DISK_NAMES; i++)
+        if (*d->names[i].text) sum += d->files[d->names[i].file].size;
+    return sum;
 }
 
 static int open_file(void *user, const char *name, int *file, uint64_t *size)
@@ -79,6 +94,7 @@ static int write_file(void *user, int file, const void *bytes, size_t size)
     struct memory_disk *d = user;
     bool dies;
     int error = step(d, &dies);
+    if (error == 0 && d->room > 0 && used(d) + size > d->room) error = ENOSPC;
     if (error != 0) size = dies || error == ENOSPC ? size / 2 : 0;
     struct disk_file *f = &d->files[file];
     uint8_t *more = realloc(f->bytes, f->size + size + 1);
@@ -110,9 +126,11 @@ static int sync_file(void *user, int file)
 
 static int close_file(void *user, int file)
 {
+    struct memory_disk *d = user;
     bool dies;
-    (void)file;
-    return step(user, &dies);
+    int error = step(d, &dies);
+    d->files[file].open = false;
+    return error;
 }
 
 static int rename_file(void *user, const char *from, const char *to)
@@ -164,6 +182,7 @@ struct file_layer disk_layer(struct memory_disk *d)
     return (struct file_layer){.user = d,
                                .list = list,
                                .create = create,
+                               .is_left = is_left,
                                .open = open_file,
                                .write = write_file,
                                .read = read_file,
@@ -198,7 +217,8 @@ static void copy_files(const struct memory_disk *d, struct memory_disk *to,
         uint8_t *bytes = malloc(size + 1);
         assert(bytes);
         if (size > 0) memcpy(bytes, f->bytes, size);
-        to->files[i] = (struct disk_file){bytes, size, size};
+        to->files[i] =
+            (struct disk_file){.bytes = bytes, .size = size, .synced = size};
     }
 }
 

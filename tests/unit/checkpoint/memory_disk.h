@@ -16,6 +16,7 @@ struct disk_file {
     uint8_t *bytes;
     size_t size;
     size_t synced; /* so many of them are on the disk */
+    bool open;     /* by the process that has created it */
 };
 
 struct disk_name {
@@ -41,6 +42,7 @@ struct memory_disk {
     long dies;  /* at this step the writer dies, a write in its middle; -1 */
     long fails; /* this step fails with `error`; -1 */
     int error;
+    size_t room; /* bytes of all files that have a name; 0: any number */
     void (*meanwhile)(void *disk); /* what another process does before the */
     long meanwhile_at;             /* step of this number; NULL: nothing */
 };
