@@ -245,9 +245,9 @@ PCCL_EXPORT pcclResult_t pcclDilocoStep(pcclDiloco_t *diloco,
  * while pseudo-gradient k is under way, and each outer step comes one phase
  * late:
  *
- *     inner steps; pcclDilocoTake(k + 1)
- *     if k is outstanding: pcclDilocoLand(k), pcclDilocoApply
- *     pcclDilocoLaunch(k + 1), pcclDilocoGetWeights
+ *     inner steps; pcclDilocoTake, of k + 1
+ *     if k is outstanding: pcclDilocoLand, of k; pcclDilocoApply
+ *     pcclDilocoLaunch, of k + 1; pcclDilocoGetWeights
  *
  * pcclDilocoTake takes the pseudo-gradient: the outer weights less these ones.
  * Local. One that is not finite counts with weight 0, whatever the weight: the
