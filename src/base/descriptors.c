@@ -2,6 +2,7 @@
 #include "descriptors.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <sys/resource.h>
 
 uint64_t descriptors_used(uint64_t *left)
@@ -14,6 +15,7 @@ uint64_t descriptors_used(uint64_t *left)
     /* ".", "..", and the directory itself, which is closed again. */
     used = used > 3 ? used - 3 : 0;
     if (dir) (void)closedir(dir);
+    if (!dir && errno == EMFILE) used = limit.rlim_cur;
     *left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
     return used;
 }

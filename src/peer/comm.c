@@ -428,6 +428,20 @@ int comm_stop_waiting(pcclComm_t *c, int why, const char *next)
 static const char connect_anew[] =
     "the run does not know this peer: call pcclConnect again to join it";
 
+/* A member of any world opens so many, some only for a moment. One that found
+ * out later would say that the others cannot be reached. */
+static bool affords_joining(pcclComm_t *c)
+{
+    enum { NEED = 10 };
+    uint64_t left = descriptors_afford(NEED);
+    if (left >= NEED) return true;
+    comm_set_error(c,
+                   "joining a run takes %d descriptors more in this process, "
+                   "and there may be %u (ulimit -n)",
+                   NEED, (unsigned)left);
+    return false;
+}
+
 int comm_join(pcclComm_t *c)
 {
     pccl_ns deadline = comm_own_deadline(c);
@@ -435,6 +449,7 @@ int comm_join(pcclComm_t *c)
     c->absent = c->deserted = false;
     c->background.stopping = c->io.accept_paused = false;
     c->io.transport = own_transport();
+    if (!affords_joining(c)) return pcclInternalError;
     if (memory_is_counted("")) shared_memory_reserve(true);
     if (!allocate(c, deadline)) {
         release(c);
