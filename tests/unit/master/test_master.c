@@ -61,7 +61,6 @@ static uint32_t calls; /* rule V1: a later one has a higher number */
     } while (0)
 #define FLUSHED(link, r, text, ...)                                            \
     OPS(WIRE_FLUSHED, link, r, text, __VA_ARGS__)
-#define REPLY(link, r, text, ...) OPS(WIRE_REPLY, link, r, text, __VA_ARGS__)
 #define IDLE(link, r, text) SEND(link, text, .type = WIRE_FLUSHED, .round = r)
 
 static int setup(void **state)
@@ -179,29 +178,6 @@ static void test_groups_in_use(void **state)
     assert_int_equal(master->group_count, 2);
 }
 
-/* M3, V2: the last vote may be a loss; all that wait come in at once. */
-static void test_admission_is_unanimous(void **state)
-{
-    (void)state;
-    three();
-    CONNECT(3);
-    HELLO(3, "3 WELCOME id=4\n", .join = true);
-    VOTE(0, VOTE_PENDING, "");
-    VOTE(1, VOTE_PENDING, "");
-    VOTE(2, VOTE_PENDING, "0 ANSWER 1=1\n1 ANSWER 1=1\n2 ANSWER 1=1\n");
-    VOTE(0, VOTE_UPDATE, "");
-    VOTE(1, VOTE_UPDATE, "");
-    VOTE(2, VOTE_UPDATE,
-         "3 PROPOSE r2 -0 +4\n2 PROPOSE r2 -0 +1\n1 PROPOSE r2 -0 +1\n"
-         "0 PROPOSE r2 -0 +1\n");
-    CLOSED(3, "2 PROPOSE r3 -0 +0\n1 PROPOSE r3 -0 +0\n0 PROPOSE r3 -0 +0\n");
-    READY(0, 2, ""); /* an answer to the old round */
-    READY(0, 3, "");
-    READY(1, 3, "");
-    READY(2, 3,
-          "2 INSTALL r3 world=3\n1 INSTALL r3 world=3\n0 INSTALL r3 world=3\n");
-}
-
 /* V1: a vote that comes twice, before or after its answer, counts once. */
 static void test_a_vote_that_comes_twice(void **state)
 {
@@ -217,20 +193,6 @@ static void test_a_vote_that_comes_twice(void **state)
     VOTE(0, VOTE_PENDING, "");
     VOTE(1, VOTE_PENDING, "");
     VOTE(2, VOTE_PENDING, "0 ANSWER 1=0\n1 ANSWER 1=0\n2 ANSWER 1=0\n");
-}
-
-/* V2, F7: a loss inside an update needs no flush, and is the last vote. */
-static void test_loss_in_an_update(void **state)
-{
-    (void)state;
-    three();
-    VOTE(0, VOTE_UPDATE, "");
-    VOTE(1, VOTE_UPDATE, "");
-    CLOSED(2, "1 PROPOSE r2 -1 +0\n0 PROPOSE r2 -1 +0\n");
-    READY(0, 2, "");
-    READY(1, 2,
-          "1 INSTALL r2 world=2\n0 INSTALL r2 world=2\n"
-          "0 ANSWER 0=1\n1 ANSWER 0=1\n");
 }
 
 /* An update of three members and a newcomer begins; the pair of ids 1 and 2 has
@@ -280,10 +242,6 @@ static void test_crossed_votes_are_refused(void **state) /* V5 */
     VOTE(2, VOTE_UPDATE, "0 ANSWER 0=255\n2 ANSWER 0=255\n1 ANSWER 1=255\n");
 }
 
-/* A verdict goes to the members of its scope, before INSTALL. */
-#define INSTALL2(r, ops)                                                       \
-    ops "2 INSTALL r" #r " world=2\n1 INSTALL r" #r " world=2\n"
-
 static void lose_link_0(void)
 {
     CLOSED(0, "1 FLUSH r2 dead=1\n2 FLUSH r2 dead=1\n");
@@ -308,138 +266,10 @@ static void test_traits(void **state)
     READY(2, 3, "2 INSTALL r3 world=1\n");
 }
 
-static void test_abort(void **state) /* F4: one runs, one never began */
-{
-    (void)state;
-    three();
-    lose_link_0();
-    FLUSHED(1, 2, "", {.tag = 7, .state = OP_RUNNING});
-    IDLE(2, 2, "1 QUERY 7.0:1\n2 QUERY 7.0:1\n");
-    REPLY(1, 2, "", {.tag = 7, .state = OP_RUNNING});
-    REPLY(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
-          {.tag = 7, .state = OP_NOT_LAUNCHED});
-    READY(1, 2, "");
-    READY(2, 2, INSTALL2(2, ""));
-}
-
-static void test_commit_when_all_hold(void **state) /* F4 */
-{
-    (void)state;
-    three();
-    lose_link_0();
-    FLUSHED(1, 2, "", {.tag = 7, .state = OP_COMPLETE});
-    FLUSHED(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
-            {.tag = 7, .state = OP_COMPLETE});
-    READY(2, 2, "");
-    READY(1, 2, INSTALL2(2, "1 VERDICT 7.0:1\n2 VERDICT 7.0:1\n"));
-}
-
-static void test_donation(void **state) /* F5 */
-{
-    (void)state;
-    three();
-    lose_link_0();
-    FLUSHED(1, 2, "", {.tag = 7, .state = OP_RUNNING});
-    IDLE(2, 2, "1 QUERY 7.0:1\n2 QUERY 7.0:1\n");
-    REPLY(2, 2, "", {.tag = 7, .state = OP_RETURNED, .donor = true});
-    REPLY(1, 2, "2 DONATE\n", {.tag = 7, .state = OP_RUNNING});
-    SEND(2, "1 RESULT\n2 RESULT\n2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
-         .type = WIRE_RESULT, .round = 2, .result = {.tag = 7});
-    READY(2, 2, "");
-    READY(1, 2, INSTALL2(2, "1 VERDICT 7.0:1\n2 VERDICT 7.0:1\n"));
-}
-
-static void test_second_loss_starts_again(void **state) /* R2 */
-{
-    (void)state;
-    three();
-    lose_link_0();
-    IDLE(1, 2, "");
-    CLOSED(2, "1 FLUSH r3 dead=2\n");
-    IDLE(1, 2, "");
-    IDLE(1, 3, "1 PROPOSE r3 -2 +0\n");
-    READY(1, 3, "1 INSTALL r3 world=1\n");
-}
-
-/* M7: the leaver takes part in the flush; one that asks late is installed. */
-static void test_leaving(void **state)
-{
-    (void)state;
-    three();
-    SEND(0, "0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n2 FLUSH r2 dead=0\n",
-         .type = WIRE_LEAVE);
-    IDLE(0, 2, "");
-    IDLE(1, 2, "");
-    IDLE(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n");
-    SEND(1, "", .type = WIRE_LEAVE);
-    READY(1, 2, "");
-    READY(2, 2,
-          INSTALL2(2, "") "0 EVICT\n0 closed\n"
-                          "1 FLUSH r3 dead=0\n2 FLUSH r3 dead=0\n");
-    IDLE(1, 3, "");
-    IDLE(2, 3, "2 PROPOSE r3 -1 +0\n");
-    READY(2, 3, "2 INSTALL r3 world=1\n1 EVICT\n1 closed\n");
-}
-
 #define PROPOSE3 "2 PROPOSE r2 -0 +0\n1 PROPOSE r2 -0 +0\n0 PROPOSE r2 -0 +0\n"
 #define VERDICT3(op) "0 VERDICT " op "\n1 VERDICT " op "\n2 VERDICT " op "\n"
 #define INSTALL3                                                               \
     "2 INSTALL r2 world=3\n1 INSTALL r2 world=3\n0 INSTALL r2 world=3\n"
-
-static void test_mismatch(void **state) /* F6 */
-{
-    (void)state;
-    three();
-    SEND(0, "0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n2 FLUSH r2 dead=0\n",
-         .type = WIRE_REFRESH, .epoch = 1,
-         .fault = {.cause = REFRESH_MISMATCH, .tag = 9, .seq = 4});
-    SEND(1, "", .type = WIRE_REFRESH, .epoch = 1,
-         .fault = {.cause = REFRESH_MISMATCH, .tag = 9, .seq = 4});
-    FLUSHED(0, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
-    FLUSHED(1, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
-    IDLE(2, 2, "0 QUERY 9.4:1\n1 QUERY 9.4:1\n2 QUERY 9.4:1\n");
-    REPLY(0, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
-    REPLY(1, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
-    REPLY(2, 2, "2 PROPOSE r2 -0 +0\n1 PROPOSE r2 -0 +0\n0 PROPOSE r2 -0 +0\n",
-          {.tag = 9, .seq = 4});
-    READY(0, 2, "");
-    READY(1, 2, "");
-    READY(2, 2, VERDICT3("9.4:2") INSTALL3);
-}
-
-static void test_fail(void **state) /* D10 */
-{
-    (void)state;
-    three();
-    SEND(0, "0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n2 FLUSH r2 dead=0\n",
-         .type = WIRE_REFRESH, .epoch = 1,
-         .fault = {.cause = REFRESH_FAIL, .tag = 9, .seq = 4});
-    for (uint32_t i = 0; i < 2; i++)
-        FLUSHED(i, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
-    FLUSHED(2, 2, PROPOSE3, {.tag = 9, .seq = 4, .state = OP_RUNNING});
-    READY(0, 2, "");
-    READY(1, 2, "");
-    READY(2, 2, VERDICT3("9.4:5") INSTALL3);
-}
-
-static void test_a_vote_and_an_operation(void **state) /* V4, F6a */
-{
-    (void)state;
-    three();
-    VOTE(0, VOTE_UPDATE, "");
-    now += 51;
-    SEND(0, "0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n2 FLUSH r2 dead=0\n",
-         .type = WIRE_BLOCKED, .epoch = 1, .blocked.votes = true);
-    FLUSHED(1, 2, "", {.tag = 7, .state = OP_RUNNING});
-    FLUSHED(2, 2, "", {.tag = 7, .state = OP_RUNNING});
-    IDLE(0, 2, "0 QUERY 7.0:1\n1 QUERY 7.0:1\n2 QUERY 7.0:1\n");
-    REPLY(0, 2, "", {.tag = 7, .state = OP_NOT_LAUNCHED});
-    REPLY(1, 2, "", {.tag = 7, .state = OP_RUNNING});
-    REPLY(2, 2, PROPOSE3, {.tag = 7, .state = OP_RUNNING});
-    READY(0, 2, "");
-    READY(1, 2, "");
-    READY(2, 2, VERDICT3("7.0:3") INSTALL3);
-}
 
 static void test_a_dial_request(void **state) /* P2P-10 */
 {
@@ -497,22 +327,12 @@ int main(void)
         TEST(test_joiner_does_not_count),
         TEST(test_founders_only),
         TEST(test_groups_in_use),
-        TEST(test_admission_is_unanimous),
         TEST(test_a_vote_that_comes_twice),
-        TEST(test_loss_in_an_update),
         TEST(test_an_update_tries_a_pair_once),
         TEST(test_an_update_tries_what_was_bad_before),
         TEST(test_crossed_votes_are_refused),
         TEST(test_traits),
-        TEST(test_abort),
-        TEST(test_commit_when_all_hold),
-        TEST(test_donation),
-        TEST(test_second_loss_starts_again),
-        TEST(test_leaving),
-        TEST(test_mismatch),
-        TEST(test_fail),
         TEST(test_a_commit_stands_before_a_complaint),
-        TEST(test_a_vote_and_an_operation),
         TEST(test_a_dial_request),
         TEST(test_silence_is_a_loss),
         TEST(test_not_allowed_in_its_state),
