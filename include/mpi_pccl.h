@@ -21,10 +21,8 @@
  *   addresses ranks: point-to-point, other         MPIX_ERR_PROC_FAILED now and
  *   collectives, communicators that are no         in each call that needs the
  *   duplicates, topologies, persistent requests    lost rank; no rank changes
- *   the same, asks for rank and size again in      as in the first row
- *   every step, and keeps no communicators or
- *   persistent requests
- *   has called a PCCL_ or MPIX_ function           the same, without a line
+ *   has called a PCCL_ or MPIX_ function           as in the first row, without
+ *                                                  a line
  *   any, with PCCL_ON_FAILURE=force                as in the first row
  *
  * All survivors get the same: the second row holds if it does for one of them.

@@ -127,9 +127,7 @@ static int failure_mismatch(const struct coll *coll, const char *text)
         return error_note(MPI_ERR_NOT_SAME, "%s", text);
     if (coll->uses == USES_ROOT_DATA)
         return error_note(MPIX_ERR_PROC_FAILED, "%s", lost_root_text);
-    return error_note(MPIX_ERR_PROC_FAILED,
-                      "ranks have changed with a loss, and a process has not "
-                      "asked for its rank and the size since");
+    return error_note(MPIX_ERR_PROC_FAILED, "%s", rank_use_changed_text);
 }
 
 /* A handler that the program installed has precedence over the default. */

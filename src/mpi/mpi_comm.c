@@ -275,7 +275,6 @@ int PMPI_Comm_size(MPI_Comm handle, int *size)
     COMM_OR_RETURN(comm, handle);
     if (!size) return RAISE_ARG(comm, "null size");
     *size = comm_members(comm)->size;
-    rank_use_asked_size(comm);
     return MPI_SUCCESS;
 }
 

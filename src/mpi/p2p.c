@@ -372,7 +372,10 @@ static int rank_check(const struct comm *comm, int rank, bool any)
     if (rank == MPI_PROC_NULL || (any && rank == MPI_ANY_SOURCE))
         return MPI_SUCCESS;
     if (rank >= 0 && rank < comm_peers(comm)->size) return MPI_SUCCESS;
-    return error_note(MPI_ERR_RANK, "rank %d is not in the communicator", rank);
+    bool left = rank > 0 && comm->follows_world && rank_use_has_changed();
+    return error_note(left ? MPIX_ERR_PROC_FAILED : MPI_ERR_RANK,
+                      "rank %d is not in the communicator%s", rank,
+                      left ? " any more" : "");
 }
 
 int send_check(struct send *send, MPI_Datatype type)

@@ -11,18 +11,16 @@ enum { TRAIT_REFUSES = 1 };
 
 /* Facts about this process, all of which stay. */
 enum {
-    NAMED = 1,     /* it has named ranks */
-    UNASKED = 2,   /* NAMED, and not asked after a collective of the world */
-    KEPT = 4,      /* it keeps ranks */
-    AGAIN = 8,     /* it has asked again after a collective of the world */
-    FUNCTION = 16, /* it has called a PCCL_ or MPIX_ function */
+    NAMED = 1,    /* it names or keeps ranks */
+    FUNCTION = 2, /* it has called a PCCL_ or MPIX_ function */
 };
-enum { ASKED_RANK = 1, ASKED_SIZE = 2, ASKED_BOTH = 3 };
 
-static bool watched; /* constant after the start */
+const char rank_use_changed_text[] =
+    "ranks have changed with a loss, and the program has named none before";
+
+static bool watched; /* constant after the start, as is: */
+static int began_as; /* the rank then */
 static atomic_uint facts;
-static atomic_uint asked;   /* since the last collective of the world */
-static atomic_uint current; /* since the last change of ranks */
 static atomic_int believed; /* what MPI_Comm_rank has returned last */
 static atomic_bool changed; /* ranks have, without PCCL_Update_topology */
 static atomic_ulong calls;  /* collectives of the world */
@@ -42,6 +40,7 @@ void rank_use_start(void)
 {
     const struct group *view = atomic_load(&world.view);
     watched = world.pccl && world.policy == FAILURE_SHRINK;
+    began_as = view->rank;
     atomic_store(&believed, view->rank);
     changed_at = view->epoch;
 }
@@ -50,9 +49,7 @@ void rank_use_start(void)
 
 static bool refuses(unsigned known)
 {
-    if (world.forced || known & FUNCTION) return false;
-    if (known & (UNASKED | KEPT)) return true;
-    return known & NAMED && !(known & AGAIN);
+    return known & NAMED && !world.forced && !(known & FUNCTION);
 }
 
 static void learn(unsigned more)
@@ -65,23 +62,9 @@ static void learn(unsigned more)
     pthread_mutex_unlock(&lock);
 }
 
-static void ask(const struct comm *comm, unsigned what)
-{
-    if (!watched || !comm->follows_world) return;
-    atomic_fetch_or(&current, what);
-    unsigned all = atomic_fetch_or(&asked, what) | what;
-    if (all == ASKED_BOTH && atomic_load(&calls) > 0) learn(AGAIN);
-}
-
 void rank_use_asked_rank(const struct comm *comm, int rank)
 {
     if (watched && comm->follows_world) atomic_store(&believed, rank);
-    ask(comm, ASKED_RANK);
-}
-
-void rank_use_asked_size(const struct comm *comm)
-{
-    ask(comm, ASKED_SIZE);
 }
 
 void rank_use_opt_in(void)
@@ -99,26 +82,16 @@ static void give_reason(const char *function)
 void rank_use_keep(const char *function)
 {
     if (!watched) return;
-    give_reason(function);
-    learn(NAMED | KEPT);
-}
-
-/* Names ranks of the world. */
-static void name(const char *function)
-{
-    bool late = atomic_load(&calls) > 0 && atomic_load(&asked) != ASKED_BOTH;
     if (!atomic_load(&reason)) give_reason(function);
-    learn(late ? NAMED | UNASKED : NAMED);
+    learn(NAMED);
 }
 
 int rank_use_name(const struct comm *comm, const char *function)
 {
     if (!watched || !comm->follows_world) return MPI_SUCCESS;
-    name(function);
+    rank_use_keep(function);
     if (!rank_use_unaware()) return MPI_SUCCESS;
-    return error_note(MPIX_ERR_PROC_FAILED,
-                      "ranks have changed with a loss, and this one has not "
-                      "asked for its rank and the size since");
+    return error_note(MPIX_ERR_PROC_FAILED, "%s", rank_use_changed_text);
 }
 
 void rank_use_collective(struct coll *coll)
@@ -127,13 +100,12 @@ void rank_use_collective(struct coll *coll)
     if (!watched || !coll->comm->follows_world) return;
     if (coll->uses == USES_RANKS) {
         coll->unaware = rank_use_unaware();
-        name(coll->function);
+        rank_use_keep(coll->function);
     }
     coll->number = atomic_fetch_add(&calls, 1) + 1;
     if (coll->uses == USES_ROOT_DATA && !world.promotes && rank_use_unaware())
-        coll->unaware = (coll->members->rank == coll->root) !=
-                        rank_use_believes(coll->root);
-    atomic_store(&asked, 0);
+        coll->unaware =
+            (coll->members->rank == coll->root) != (began_as == coll->root);
 }
 
 /* --------------------------------------------------------------- decisions */
@@ -187,7 +159,6 @@ void rank_use_changed(const struct group *before, unsigned long call)
     }
     pthread_mutex_unlock(&lock);
     if (!news) return;
-    atomic_store(&current, 0);
     atomic_store(&changed, true);
     if (now->rank == 0 && !(atomic_load(&facts) & FUNCTION))
         tell(gone, before->size, call, call, now->size);
@@ -222,8 +193,7 @@ bool rank_use_has_changed(void)
 bool rank_use_unaware(void)
 {
     if (!atomic_load(&changed) || world.forced) return false;
-    return !(atomic_load(&facts) & FUNCTION) &&
-           atomic_load(&current) != ASKED_BOTH;
+    return !(atomic_load(&facts) & FUNCTION);
 }
 
 bool rank_use_believes(int rank)
@@ -233,7 +203,7 @@ bool rank_use_believes(int rank)
 
 bool rank_use_has_opted_in(void)
 {
-    return watched && !refuses(atomic_load(&facts));
+    return watched && !refuses(atomic_load(&facts) | NAMED);
 }
 
 void rank_use_advice(char *text, size_t size)
@@ -248,7 +218,6 @@ void rank_use_advice(char *text, size_t size)
     snprintf(text, size,
              "; ranks do not change under a program that addresses them (%s): "
              "handle MPIX_ERR_PROC_FAILED (ULFM), call PCCL_Update_topology, "
-             "ask for rank and size in every step, or use --restart or "
-             "--elastic=force",
+             "or use --restart or --elastic=force",
              function ? function : "another rank does");
 }

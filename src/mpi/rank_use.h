@@ -10,10 +10,8 @@
  * E2  MPI_Barrier, MPI_Allreduce, MPI_Bcast and MPI_Reduce name no ranks: their
  *     meaning depends on the set of ranks and at most on who is the root (E7).
  *     MPI_Allgather and the like do: their buffers have a place for each rank.
- * E3  A process has *opted in* by any PCCL_ or MPIX_ function, or by asking:
- *     since its last collective of the world it has called MPI_Comm_rank and
- *     MPI_Comm_size each time before it named ranks, at least once again after
- *     the first such collective, and it keeps none.
+ * E3  A process has *opted in* by any PCCL_ or MPIX_ function. Asking for its
+ *     rank is no opt-in: it does not prove that the answer is what is used.
  * E4  A process that names or keeps ranks and has not opted in *refuses*. Its
  *     trait (pcclSetTraits) says so. All survivors of a loss read the same
  *     traits (rule T4 of AGREEMENT.md), so they decide alike: ranks change if
@@ -21,14 +19,14 @@
  * E5  If one refuses, no rank changes. The collectives that need a lost rank
  *     end with MPIX_ERR_PROC_FAILED now and later, as with
  *     PCCL_ON_FAILURE=return, until PCCL_Update_topology.
- * E6  After a change a process that has not opted in by a function, and has not
- *     asked for rank and size since, names no ranks: it gets
- *     MPIX_ERR_PROC_FAILED. This also holds for the first use of ranks in its
- *     life, and for one that came after its traits were read.
+ * E6  After a change a process that has not opted in names no ranks: it gets
+ *     MPIX_ERR_PROC_FAILED, also where the number exists no more. This also
+ *     holds for the first use of ranks in its life, and for one that came after
+ *     its traits were read.
  * E7  A root is a rank too. In a broadcast after a change the process that has
- *     the root's number must know it, and no other may think so; otherwise the
+ *     the root's number must be the one that began with it; otherwise the
  *     broadcast fails, unless PCCL_LOST_ROOT=promote. In a reduction both get
- *     the result.
+ *     the result, the latter if MPI_Comm_rank has not told it otherwise.
  * E8  A change is told on stderr, at once and by MPI_Finalize, unless the
  *     process has opted in by a function. */
 #ifndef RANK_USE_H
@@ -36,17 +34,19 @@
 
 #include "coll.h"
 
+/* Why a call that names ranks fails after a change (E6). */
+extern const char rank_use_changed_text[];
+
 /* After the connection to the run; no other call is under way. */
 void rank_use_start(void);
 
-/* MPI_Comm_rank and MPI_Comm_size of a communicator. */
+/* MPI_Comm_rank of a communicator. */
 void rank_use_asked_rank(const struct comm *comm, int rank);
-void rank_use_asked_size(const struct comm *comm);
 /* A PCCL_ or MPIX_ function was called. */
 void rank_use_opt_in(void);
 /* A call names ranks of the communicator. Returns a noted class (E6). */
 int rank_use_name(const struct comm *comm, const char *function);
-/* A call makes something that keeps ranks. */
+/* A call names ranks, or makes something that keeps them. */
 void rank_use_keep(const char *function);
 /* A collective begins: sets its number, and `unaware` if it must fail (E6,
  * E7). */
@@ -60,9 +60,9 @@ void rank_use_changed(const struct group *before, unsigned long call);
 /* PCCL_Update_topology: all ranks are what the program asks for next. */
 void rank_use_updated(void);
 
-/* Whether ranks have changed since the program asked for its own. */
+/* Whether ranks have changed under a program that has not opted in. */
 bool rank_use_unaware(void);
-/* Whether it would then take itself for this rank. */
+/* Whether it would then take itself for this rank, from what it has asked. */
 bool rank_use_believes(int rank);
 /* Whether ranks have ever changed under a program that may not know. */
 bool rank_use_has_changed(void);

@@ -7,8 +7,6 @@
 void again_rank_use(void)
 {
     atomic_store(&facts, 0);
-    atomic_store(&asked, 0);
-    atomic_store(&current, 0);
     atomic_store(&calls, 0);
     atomic_store(&changed, false);
     atomic_store(&reason, NULL);

@@ -31,8 +31,8 @@ bcast_promoted)
     export PCCL_LOST_ROOT=promote
     ;;
 halo) expected=101 told=0 ;;
-halo_ulfm | pending | mix | derived | gather_all) told=0 ;;
-pccl | mpix | scatter) told=0 ;;
+halo_ulfm | pending | mix | derived | gather_all | asks) told=0 ;;
+pccl | mpix | scatter | number) told=0 ;;
 forced | gather) option=--elastic=force ;;
 esac
 status=0

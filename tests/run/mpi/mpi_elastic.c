@@ -100,7 +100,8 @@ static void test_bcast_survivor(void)
     free((void *)(uintptr_t)data);
 }
 
-/* After a change nobody who has not asked is passed off as the root. */
+/* After a change nobody but the one that began with the number is passed off
+ * as the root: who asks for its rank may still go by the former one. */
 static void test_bcast_moved(void)
 {
     int value = 5, sum, one, now;
@@ -114,9 +115,21 @@ static void test_bcast_moved(void)
     LOST(MPI_Bcast(&value, 1, MPI_INT, 1, MPI_COMM_WORLD));
     MPI_Comm_rank(MPI_COMM_WORLD, &now);
     CHECK(now == rank - 1);
-    one = now == 0 ? 42 : 0;
-    OK(MPI_Bcast(&one, 1, MPI_INT, 0, MPI_COMM_WORLD));
-    CHECK(one == 42);
+    one = rank == 0 ? 42 : 0;
+    LOST(MPI_Bcast(&one, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    CHECK(one == 0);
+}
+
+/* The root lives, and is still the one that it thinks it is. */
+static void test_bcast_stays(void)
+{
+    int value;
+    for (int step = 0; step < STEPS; step++) {
+        if (step == DEATH) die_if(1);
+        value = rank == 0 ? step : -1;
+        OK(MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD));
+        CHECK(value == step);
+    }
 }
 
 /* To a lost root: to the rank that now has its number. */
@@ -294,20 +307,25 @@ static void test_mpix(void)
     gather_all(1);
 }
 
-/* Asks in every step. */
+/* Asks in every step, and sends to numbers that it has stored. */
 static void test_asks(void)
 {
-    int sum, in, first = rank, before = size, changes = 0;
-    for (int step = 0; step < STEPS; step++) {
-        ask();
-        changes += size != before;
-        before = size;
-        exchange(&in);
+    int sum, in, now, right = (rank + 1) % size;
+    int left = (rank + size - 1) % size;
+    return_errors();
+    for (int step = 0; step <= DEATH; step++) {
+        MPI_Comm_rank(MPI_COMM_WORLD, &now);
+        MPI_Comm_size(MPI_COMM_WORLD, &now);
+        OK(MPI_Sendrecv(&rank, 1, MPI_INT, right, 1, &in, 1, MPI_INT, left, 1,
+                        MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        CHECK(in == left);
         OK(MPI_Barrier(MPI_COMM_WORLD));
-        if (step == DEATH && first == 1) raise(SIGKILL);
-        OK(sum_of(1, MPI_COMM_WORLD, &sum));
+        if (step == DEATH) die_if(1);
+        if (step < DEATH) OK(sum_of(1, MPI_COMM_WORLD, &sum));
     }
-    CHECK(changes == 1 && rank == first - (first > 1));
+    LOST(sum_of(1, MPI_COMM_WORLD, &sum));
+    MPI_Comm_rank(MPI_COMM_WORLD, &now);
+    CHECK(now == rank);
 }
 
 /* Gathers to a lost root, opted in. Each block is too large to be sent before
@@ -355,16 +373,34 @@ static void test_late(void)
     int next = rank == 0 ? size - 1 : 0;
     LOST(MPI_Send(&rank, 1, MPI_INT, next, 1, MPI_COMM_WORLD));
     LOST(MPI_Recv(&in, 1, MPI_INT, next, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-    /* one rank has asked, the others have not: alike on all */
-    int first = rank;
-    if (rank == 0) ask();
-    LOST(MPI_Allgather(&first, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD));
-    ask();
+    /* one rank has asked, the others have not: alike on all; nor does it help
+     * that all have, since they may use other numbers */
+    int first = rank, last = size - 1;
+    for (int i = 0; i < 2; i++) {
+        if (i == 1 || rank == 0) ask();
+        LOST(
+            MPI_Allgather(&first, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD));
+    }
     CHECK(rank == first - (first > 1));
-    exchange(&in);
-    ask();
-    OK(MPI_Allgather(&first, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD));
-    CHECK(all[1] == 2);
+    /* a number that exists no more */
+    MPI_Request request;
+    LOST(MPI_Irecv(&in, 1, MPI_INT, last, 1, MPI_COMM_WORLD, &request));
+    LOST(MPI_Send(&in, 1, MPI_INT, last, 1, MPI_COMM_WORLD));
+}
+
+/* The same of a program that has opted in; a number that never existed. */
+static void test_number(void)
+{
+    int sum, in, flag;
+    return_errors();
+    OK(MPIX_Comm_is_revoked(MPI_COMM_WORLD, &flag));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    FAILS(MPI_ERR_RANK, MPI_Send(&rank, 1, MPI_INT, size, 1, MPI_COMM_WORLD));
+    die_if(1);
+    OK(sum_of(1, MPI_COMM_WORLD, &sum));
+    LOST(MPI_Send(&rank, 1, MPI_INT, size - 1, 1, MPI_COMM_WORLD));
+    LOST(MPI_Recv(&in, 1, MPI_INT, size - 1, 1, MPI_COMM_WORLD,
+                  MPI_STATUS_IGNORE));
 }
 
 int main(int argc, char **argv)
@@ -377,6 +413,8 @@ int main(int argc, char **argv)
                  {"bcast_returned", test_bcast_returned},
                  {"bcast_survivor", test_bcast_survivor},
                  {"bcast_moved", test_bcast_moved},
+                 {"bcast_stays", test_bcast_stays},
+                 {"number", test_number},
                  {"reduce", test_reduce},
                  {"reduce_moved", test_reduce_moved},
                  {"halo", test_halo},
