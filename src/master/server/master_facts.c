@@ -21,3 +21,10 @@ bool master_server_has_ended(const struct master_server *server)
     return server->machine.founded && !server->machine.succession.waits &&
            master_server_members(server) == 0;
 }
+
+char *master_server_status(struct master_server *server)
+{
+    struct status_writing status;
+    master_server_write(server, STATUS_TEXT, &status);
+    return status.text;
+}

@@ -188,10 +188,3 @@ void status_desk_write(struct status_desk *d, const struct master *m,
     w->text = out.bytes;
     w->size = out.size;
 }
-
-char *master_server_status(struct master_server *server)
-{
-    struct status_writing status;
-    master_server_write(server, STATUS_TEXT, &status);
-    return status.text;
-}
