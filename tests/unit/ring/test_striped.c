@@ -130,8 +130,9 @@ static void move_in(uint32_t a, uint32_t b, uint32_t j)
         assert_true(frame_decode(parts[0].from, &f));
         assert_true(w->frame_count < FRAMES_MAX);
         uint32_t whole = FRAME_SIZE + f.size;
+        const struct links *n = &engines[a]->links;
         if (f.type == FRAME_HELLO) /* and FILL behind it */
-            whole += FRAME_SIZE + engines[a]->links.fill_size;
+            whole += FRAME_SIZE + (n->conns[conn]->further ? 0 : n->fill_size);
         w->frames[w->frame_count].size = whole;
         w->frames[w->frame_count++].frame = f;
         w->body = whole;
@@ -211,6 +212,7 @@ static void turns(uint32_t count)
 {
     while (count-- > 0) {
         uint32_t a = pick(WORLD), b = pick(WORLD), j = pick(STRIPES);
+        answer_calls(); /* a link that is open dials for more (R3c) */
         if (a == b || !held[a][b][j] || called[a][b][j]) continue;
         move_in(a, b, j);
         move_out(a, b, j);
