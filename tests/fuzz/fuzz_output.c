@@ -13,6 +13,8 @@ static ssize_t fuzz_write(int fd, const void *bytes, size_t size);
 static int fuzz_open(const char *path, int flags, ...);
 #define write fuzz_write
 #define open fuzz_open
+#include "../../src/base/quiet_write.c"
+
 #include "../../src/base/log.c"
 #include "../../src/peer/timeline.c"
 #undef write
