@@ -285,6 +285,8 @@ void churn_job_kill(struct churn_job *j);
 uint32_t churn_faults_wanted(const struct churn_job *j);
 void churn_faults_tick(struct churn_job *j, int64_t now);
 void churn_faults_end(struct churn_job *j, int64_t now);
+/* A stop is over: its process goes on, or has been ended. */
+void churn_end_stop(struct churn_job *j, int slot);
 bool churn_signal(struct churn_job *j, int slot, int sig);
 /* The path of a program beside this one. */
 void churn_beside(const char *name, char path[CHURN_PATH]);

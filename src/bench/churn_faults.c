@@ -161,14 +161,14 @@ static void cut_network(struct churn_job *j, int64_t now)
 
 /* ------------------------------------------------------------------- ends */
 
-static void end_stop(struct churn_job *j, int slot)
+void churn_end_stop(struct churn_job *j, int slot)
 {
     struct churn_child *c = &j->child[slot];
     (void)churn_signal(j, slot, SIGCONT);
     int64_t now = bench_now();
     log_fault(j, c->stopped_at, now, c->stopped_as, n_of(j, slot), 0);
-    /* A rank of MPI ends if it was evicted. On a busy machine a stop may have
-     * lasted longer than it was to. */
+    /* A rank of MPI ends if it was evicted, or its launcher ends it. On a busy
+     * machine a stop may have lasted longer than it was to. */
     c->doomed |=
         j->mpi && now - c->stopped_at >= (int64_t)(j->o->deadline * 5e8);
     c->cont_at = 0;
@@ -195,7 +195,7 @@ static void end_due(struct churn_job *j, int64_t now)
 {
     for (int i = 0; i < CHURN_SLOTS; i++)
         if (j->child[i].cont_at != 0 && now >= j->child[i].cont_at)
-            end_stop(j, i);
+            churn_end_stop(j, i);
     if (j->cut_nodes != 0 && now >= j->heal_at) end_cut(j);
     if (j->master_cont_at != 0 && now >= j->master_cont_at) end_master_pause(j);
 }

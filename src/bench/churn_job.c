@@ -261,6 +261,7 @@ static void vacate(struct churn_job *j, int slot, int status)
 {
     struct churn_child *c = &j->child[slot];
     struct churn_slot *s = &j->board->slots[slot];
+    if (c->cont_at != 0) churn_end_stop(j, slot); /* its launcher was first */
     bool well = WIFEXITED(status) &&
                 (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == CHURN_GONE);
     /* MPI_Init of one that comes when the job is over is an error. */
