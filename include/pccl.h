@@ -1210,9 +1210,7 @@ typedef struct pcclPartialOp_t {
  * time. Rounds of a tag are counted. A member that calls after its round was
  * decided returns at once, gets the parts of that round, and did not
  * contribute; so members that apply the result stay equal, however slow they
- * are. Rounds that a state has which this member has received by
- * pcclSynchronizeSharedState are not for it any more: those that the sender had
- * got the result of when it called that.
+ * are.
  *
  *   first call ... gather_ms ......... half .......... 7/8 ........ deadline
  *   |  all called: at once  | data move | parts are folded | members report |
@@ -1245,9 +1243,7 @@ typedef struct pcclPartialOp_t {
  * pcclInvalidUsage     this member is too late: the parts of its round, or of
  *                      rounds before the one under way, are not kept any more.
  *                      It has missed them: synchronize the shared state, then
- *                      call for the next round. So too if the state that this
- *                      member has received has the round under way, or lacks a
- *                      round that it can get no more; and, once for each tag,
+ *                      call for the next round. So too, once for each tag,
  *                      when a coordinator has died and another one has taken
  *                      its place (pccl-master --master-grace).
  * pcclMasterConnectionFailed  evicted, the run is over, or the coordinator is

@@ -43,7 +43,6 @@ enum {
 
 /* The largest sum of weights of a partial all-reduce. */
 #define WIRE_WEIGHT_MAX 1e300
-#define WIRE_TAGS_MAX 64         /* of partial all-reduces in a group */
 #define PARTIAL_WEIGHT_MAX 1e290 /* of one member */
 
 /* Samples that one member may report for a step: the sum of all fits. */
@@ -474,9 +473,7 @@ struct wire_msg {
     const uint8_t *sets;
     const struct wire_op *ops;
     const uint64_t *ids; /* FLUSH: dead. PROPOSE: removed. READY: failed. STATE:
-                            participants. SYNC, and STATE COMPLETE: alternately
-                            a tag and the last round of it that the state has
-                            (rule A14). SYNCED: alternately a sender and the
+                            participants. SYNCED: alternately a sender and the
                             bytes received from it.
                             INSTALL without a ring: pairs without a link.
                             SILENT: peers. WAITING: alternately a member

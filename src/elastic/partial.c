@@ -43,11 +43,9 @@ static void release(struct partial *p, struct partial_call *c)
 {
     conn_forget(p->links, &c->result);
     c->released = true;
-    for (uint32_t i = 0; i < c->part_count; i++) c->parts[i].here = false;
-    bool due = c->phase == PARTIAL_DONE && c->why == PARTIAL_WELL;
-    if (due && !c->delivered) return; /* the program has not asked for it yet */
     free(c->result);
     c->result = NULL;
+    for (uint32_t i = 0; i < c->part_count; i++) c->parts[i].here = false;
 }
 
 static void free_call(struct partial *p, struct partial_call *c)
@@ -56,7 +54,6 @@ static void free_call(struct partial *p, struct partial_call *c)
     while (*slot != c) slot = &(*slot)->next;
     *slot = c->next;
     stop_moving(p, c);
-    c->delivered = true;
     release(p, c);
     free(c->members);
     free(c->parts);
@@ -92,15 +89,10 @@ void partial_finish(struct partial *p, struct partial_call *c, int why,
 
 void partial_stop(struct partial *p, int why)
 {
-    for (uint32_t i = 0; i < p->tag_count; i++) {
-        uint64_t tag = p->tags[i].tag; /* another one counts its own rounds */
-        p->tags[i] = (struct partial_tag){
-            .tag = tag, .missed = !partial_is_under_way(p, tag)};
-    }
+    for (uint32_t i = 0; i < p->tag_count; i++)
+        p->tags[i].missed = !partial_is_under_way(p, p->tags[i].tag);
     for (struct partial_call *c = p->calls, *next; c; c = next) {
         next = c->next;
-        c->former = true;
-        c->after = 0;
         if (c->phase != PARTIAL_DONE)
             partial_finish(p, c, why, "");
         else if (c->taken)
@@ -134,12 +126,7 @@ bool partial_has_work(const struct partial *p)
 void partial_take(struct partial *p, struct partial_call *c)
 {
     PCCL_ASSERT(c->phase == PARTIAL_DONE);
-    struct partial_tag *tag = partial_find_tag(p, c->r.tag);
     c->taken = true;
-    if (tag && c->why == PARTIAL_WELL && !c->former) {
-        tag->last = c->number;
-        tag->told = 0;
-    }
     if (c->released) free_call(p, c);
 }
 
@@ -500,41 +487,24 @@ static void on_end(struct partial *p, struct partial_call *c,
         fail(p, c, msg, "the coordinator's map cannot be");
         return;
     }
-    c->contributed = msg->partial.contributed;
-    partial_finish(p, c, PARTIAL_WELL, "");
-    if (c->late) partial_refuse(c);
-    if (msg->partial.last) release(p, c);
-}
-
-static void note_missed(const struct partial *p, uint64_t tag, uint64_t number)
-{
-    struct partial_tag *t = partial_find_tag(p, tag);
-    if (t && number > t->told) t->told = number;
-}
-
-void partial_deliver(struct partial_call *c)
-{
-    if (c->delivered || c->why != PARTIAL_WELL) return;
+    /* The input may be the same memory, and part of it may be half sent. */
+    stop_moving(p, c);
     for (uint32_t i = 0; i < c->part_count; i++) {
         if (c->parts[i].contributors > 0)
             memcpy(c->r.recv + c->parts[i].begin * c->element, place_of(c, i),
                    size_of(c, i));
     }
-    c->delivered = true;
-    if (!c->released) return;
-    free(c->result);
-    c->result = NULL;
+    c->contributed = msg->partial.contributed;
+    partial_finish(p, c, PARTIAL_WELL, "");
+    if (msg->partial.last) release(p, c);
 }
 
-static void on_release(struct partial *p, const struct wire_msg *msg)
+static void on_release(struct partial *p, uint64_t number)
 {
     for (struct partial_call *c = p->calls; c; c = c->next) {
-        if (c->number != msg->partial.number) continue;
-        if (c->phase == PARTIAL_FAILING) {
-            note_missed(p, c->r.tag, msg->partial.hash);
-            partial_finish(p, c, c->late ? PARTIAL_LATE : PARTIAL_BROKEN,
-                           c->text);
-        }
+        if (c->number != number) continue;
+        if (c->phase == PARTIAL_FAILING)
+            partial_finish(p, c, PARTIAL_BROKEN, c->text);
         if (c->phase != PARTIAL_DONE) continue;
         release(p, c);
         if (c->taken) free_call(p, c);
@@ -545,20 +515,11 @@ static void on_release(struct partial *p, const struct wire_msg *msg)
 void partial_on_message(struct partial *p, const struct wire_msg *msg)
 {
     if (msg->partial.word == PARTIAL_RELEASE) {
-        on_release(p, msg);
+        on_release(p, msg->partial.number);
         return;
     }
     struct partial_call *c = partial_find(p, msg->partial.tag);
     if (!c || c->phase >= PARTIAL_FAILING) return;
-    const struct partial_tag *tag = partial_find_tag(p, msg->partial.tag);
-    bool ends =
-        msg->partial.word == PARTIAL_REFUSE || msg->partial.word == PARTIAL_END;
-    uint64_t number = msg->partial.number;
-    c->late |= number > 0 && tag && number <= tag->last;
-    if (c->late && number > 0 && !ends) {
-        fail(p, c, msg, PARTIAL_STATE_TEXT);
-        return;
-    }
     switch ((enum partial_order)msg->partial.word) {
     case PARTIAL_PLAN:
         on_plan(p, c, msg);
@@ -578,7 +539,6 @@ void partial_on_message(struct partial *p, const struct wire_msg *msg)
         on_end(p, c, msg);
         return;
     case PARTIAL_REFUSE:
-        note_missed(p, c->r.tag, msg->partial.hash);
         partial_finish(p, c, msg->partial.why, msg->partial.text);
         return;
     case PARTIAL_RELEASE:

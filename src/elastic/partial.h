@@ -84,19 +84,15 @@ struct partial_request {
 struct partial_call {
     struct partial_call *next;
     enum partial_phase phase;
-    bool awaited;   /* a call of the program waits for it */
-    bool taken;     /* the program has its result */
-    bool delivered; /* ... in its memory, before that */
-    bool released;  /* nobody needs it any more */
-    bool folded;    /* the part that is owned here, or there is none */
-    bool fold_due;  /* with what is here */
-    bool reports;   /* HOLDS is due for each part */
-    bool starved;   /* there was no memory */
-    bool former;    /* its coordinator has been lost since its end */
-    bool late;      /* it cannot end well any more (A14) */
+    bool awaited;  /* a call of the program waits for it */
+    bool taken;    /* the program has its result */
+    bool released; /* nobody needs it any more */
+    bool folded;   /* the part that is owned here, or there is none */
+    bool fold_due; /* with what is here */
+    bool reports;  /* HOLDS is due for each part */
+    bool starved;  /* there was no memory */
     struct partial_request r;
     uint32_t serial;             /* of the member's calls */
-    uint64_t after;              /* the last round before it, or 0 (A14) */
     uint64_t number;             /* 0: not known */
     uint8_t *result;             /* all parts; owned */
     uint32_t element, self, own; /* own: the part, or PARTIAL_NONE */
@@ -125,7 +121,7 @@ struct partial_early {
     pccl_ns since;
 };
 
-enum { PARTIAL_TAGS_MAX = WIRE_TAGS_MAX };
+enum { PARTIAL_TAGS_MAX = 64 }; /* as many as the coordinator keeps */
 
 struct partial {
     struct links *links;
@@ -141,9 +137,6 @@ struct partial {
     struct partial_tag {
         uint64_t tag;
         bool missed; /* perhaps a round of it, when a coordinator was lost */
-        /* Rule A14, or 0: the last round that the state of this member has;
-         * the last that it was told to have missed, since. */
-        uint64_t last, told;
     } * tags;
     uint32_t tag_count;
 };
@@ -166,30 +159,14 @@ struct partial_call *partial_call(struct partial *p,
 /* Another coordinator is to know of the calls that it was not there for. */
 void partial_call_again(const struct partial *p);
 struct partial_call *partial_find(struct partial *p, uint64_t tag);
-/* The call is DONE: what it has got goes to the program's memory, once. Not
- * before: a state that is received may have the round by then (A14). */
-void partial_deliver(struct partial_call *c);
 /* The call is DONE and its result was read: it may be freed. */
 void partial_take(struct partial *p, struct partial_call *c);
 void partial_on_message(struct partial *p, const struct wire_msg *msg);
-/* Rule A14: the last rounds in the state, alternately with their tags; their
- * number. And that of the state that was received: of a tag that is not there
- * nothing is known. */
-uint32_t partial_in_state(const struct partial *p,
-                          uint64_t ids[2 * WIRE_TAGS_MAX]);
-void partial_received(struct partial *p, const uint64_t *ids, uint32_t count);
 /* A call is under way, or others may ask for what is kept. */
 bool partial_has_work(const struct partial *p);
 bool partial_waits(const struct partial *p); /* a call is under way */
 
 /* --- partial*.c only --- */
-#define PARTIAL_STATE_TEXT                                                     \
-    "the shared state that this member has received has this round already, "  \
-    "or lacks rounds before it"
-/* Rule A14: the place of the tag, or NULL. */
-struct partial_tag *partial_find_tag(const struct partial *p, uint64_t tag);
-/* It has ended well, and may not be added to the state. What it holds stays. */
-void partial_refuse(struct partial_call *c);
 void partial_receive_frames(struct partial *p);
 bool partial_is_under_way(const struct partial *p, uint64_t tag);
 void partial_finish(struct partial *p, struct partial_call *c, int why,

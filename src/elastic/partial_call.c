@@ -59,34 +59,12 @@ static struct partial_tag *note_tag(struct partial *p, uint64_t tag)
     return &p->tags[p->tag_count - 1];
 }
 
-/* --- rule A14 --- */
-
-struct partial_tag *partial_find_tag(const struct partial *p, uint64_t tag)
-{
-    for (uint32_t i = 0; i < p->tag_count; i++)
-        if (p->tags[i].tag == tag) return &p->tags[i];
-    return NULL;
-}
-
-uint32_t partial_in_state(const struct partial *p,
-                          uint64_t ids[2 * WIRE_TAGS_MAX])
-{
-    uint32_t end = 0;
-    for (uint32_t i = 0; i < p->tag_count; i++) {
-        if (p->tags[i].last == 0) continue;
-        ids[end++] = p->tags[i].tag;
-        ids[end++] = p->tags[i].last;
-    }
-    return end;
-}
-
 static void send_call(const struct partial *p, const struct partial_call *c)
 {
     struct wire_msg msg = {.type = WIRE_PARTIAL};
     msg.partial.word = PARTIAL_CALL;
     msg.partial.tag = c->r.tag;
     msg.partial.version = c->serial;
-    msg.partial.number = c->after;
     msg.partial.count = c->r.count;
     msg.partial.dtype = c->r.dtype;
     msg.partial.redop = c->r.redop;
@@ -119,7 +97,6 @@ struct partial_call *partial_call(struct partial *p,
     c->next = p->calls;
     p->calls = c;
     c->serial = ++p->serial;
-    c->after = tag->told > tag->last ? tag->told : tag->last;
     if (tag->missed)
         partial_finish(p, c, PARTIAL_LOST, "");
     else
@@ -141,28 +118,5 @@ void partial_call_again(const struct partial *p)
         if (!next) return;
         last = next->serial;
         send_call(p, next);
-    }
-}
-
-void partial_refuse(struct partial_call *c)
-{
-    c->why = PARTIAL_LATE;
-    memcpy(c->text, PARTIAL_STATE_TEXT, sizeof PARTIAL_STATE_TEXT);
-}
-
-void partial_received(struct partial *p, const uint64_t *ids, uint32_t count)
-{
-    for (uint32_t i = 0; i < p->tag_count; i++)
-        p->tags[i].last = p->tags[i].told = 0;
-    for (uint32_t i = 0; i + 1 < count; i += 2) {
-        struct partial_tag *t = note_tag(p, ids[i]);
-        if (t) t->last = ids[i + 1];
-    }
-    for (struct partial_call *c = p->calls; c; c = c->next) {
-        const struct partial_tag *t = partial_find_tag(p, c->r.tag);
-        bool has = t && c->number > 0 && c->number <= t->last;
-        c->late |= has || (t && c->after > t->last);
-        bool well = c->phase == PARTIAL_DONE && c->why == PARTIAL_WELL;
-        if (c->late && well && !c->taken) partial_refuse(c);
     }
 }

@@ -254,10 +254,9 @@ void session_offer_end(struct session *s);
  * session_partial_take(). */
 int session_partial(struct session *s, const struct partial_request *r,
                     struct partial_call **out);
-/* The result of a call that is DONE, and its text; what it has got is in the
- * program's memory then. */
-int session_partial_result(const struct session *s, struct partial_call *c,
-                           const char **text);
+/* The result of a call that is DONE, and its text. */
+int session_partial_result(const struct session *s,
+                           const struct partial_call *c, const char **text);
 void session_partial_take(struct session *s, struct partial_call *c);
 
 /* A call begins, or ends, to wait for messages or requests; `key` names it. It

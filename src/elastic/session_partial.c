@@ -35,10 +35,9 @@ int session_partial(struct session *s, const struct partial_request *r,
     return *out ? pcclSuccess : pcclInternalError;
 }
 
-int session_partial_result(const struct session *s, struct partial_call *c,
-                           const char **text)
+int session_partial_result(const struct session *s,
+                           const struct partial_call *c, const char **text)
 {
-    partial_deliver(c);
     *text = c->text;
     switch (c->why) {
     case PARTIAL_WELL:

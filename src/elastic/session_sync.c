@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-static struct wire_msg question(struct session *s,
-                                uint64_t rounds[2 * WIRE_TAGS_MAX])
+static struct wire_msg question(struct session *s)
 {
     const struct state_list *list = s->sync_state.list;
     struct wire_msg ask = {
@@ -17,8 +16,6 @@ static struct wire_msg question(struct session *s,
     ask.sync.strategy = s->sync_strategy;
     ask.sync.structure = list->structure;
     ask.sync.content = list->content;
-    ask.ids = rounds; /* rule A14 */
-    ask.id_count = partial_in_state(&s->partial, rounds);
     s->sync_waits = true;
     return ask;
 }
@@ -40,8 +37,7 @@ int session_sync(struct session *s, struct state_list *list,
     s->sync_strategy = (uint8_t)strategy;
     s->sync_again = s->sync_unspoken = false;
     state_begin(&s->sync_state, list, strategy == SYNC_ENFORCE_POPULAR);
-    uint64_t rounds[2 * WIRE_TAGS_MAX];
-    struct wire_msg ask = question(s, rounds);
+    struct wire_msg ask = question(s);
     session_send(s, &ask);
     return pcclSuccess;
 }
@@ -62,8 +58,7 @@ void session_sync_speak(struct session *s)
     s->sync_unspoken = moves && t->outcome == STATE_OPEN;
     s->sync_waits = false;
     if (s->sync_unspoken) return;
-    uint64_t rounds[2 * WIRE_TAGS_MAX];
-    struct wire_msg ask = question(s, rounds);
+    struct wire_msg ask = question(s);
     if (moves && t->outcome == STATE_RECEIVED) {
         ask.sync.revision = s->sync_elected;
         ask.sync.content = t->content;
@@ -192,8 +187,6 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
     if (role == SYNC_COMPLETE) {
         s->sync_revision = msg->sync.revision;
         s->sync_given = msg->sync.given;
-        if (t->phase == STATE_MOVING && t->receives)
-            partial_received(&s->partial, msg->ids, msg->id_count);
         session_sync_end(s, pcclSuccess, msg->sync.text);
         return;
     }

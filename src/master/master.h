@@ -230,12 +230,6 @@ struct master_group {
     struct samples_of_group samples;
     struct master_edge edges[MASTER_EDGES_MAX];
     struct coverage_round *averages; /* partial all-reduces, by number */
-    /* Rule A14: the last rounds in the states that are voted on; of the current
-     * synchronization, in the elected one. */
-    struct master_said {
-        uint64_t id, tag, number;
-    } * said;
-    uint32_t said_count;
 };
 
 /* A ring search; borrowed for the call. */

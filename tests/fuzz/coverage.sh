@@ -65,7 +65,7 @@ master/votes.c base/decimal.c base/memory_supply.c base/port_range.c
 base/secure_text.c link/shared_memory.c base/env.c mpi/slurm_task.c
 base/io_wake.c base/secure_socket.c
 master/admission.c master/search/bandwidth.c master/search/bandwidth_plan.c
-master/coverage/coverage_parts.c master/coverage/coverage_state.c master/grants.c master/succession/journal.c master/succession/journal_file.c
+master/coverage/coverage_parts.c master/grants.c master/succession/journal.c master/succession/journal_file.c
 master/search/link_shape.c master/server/master_gate.c master/server/master_http.c
 master/server/master_http_token.c master/succession/master_keep.c master/server/master_listen.c
 master/server/master_looks.c master/server/master_proof.c master/watch/master_report.c

@@ -54,7 +54,6 @@ void coverage_free(struct coverage_round **slot)
 void coverage_clear(struct master_group *g)
 {
     while (g->averages) coverage_free(&g->averages);
-    coverage_said_clear(g);
 }
 
 struct coverage_member *coverage_find(struct coverage_round *r, uint64_t id)
@@ -65,19 +64,15 @@ struct coverage_member *coverage_find(struct coverage_round *r, uint64_t id)
     return NULL;
 }
 
-/* What it has called for is over for it. */
-uint64_t coverage_missed(struct master_group *g, uint64_t tag, uint64_t id)
+/* Rule A13. What it has called for is over for it. */
+void coverage_missed(struct master_group *g, uint64_t tag, uint64_t id)
 {
-    uint64_t newest = 0;
     for (struct coverage_round *r = g->averages; r; r = r->next) {
         struct coverage_member *c = r->tag == tag ? coverage_find(r, id) : NULL;
-        if (r->tag == tag) newest = r->number;
         if (!c) continue;
         c->lapsed = false;
-        c->away = true;
-        c->out |= coverage_is_decided(r) || c->called;
+        c->out = true;
     }
-    return newest;
 }
 
 /* ---------------------------------------------------------------- reports */
@@ -132,12 +127,11 @@ static void on_failed(struct master *m, uint32_t link,
                       const struct coverage_round *r, struct coverage_member *c,
                       const struct wire_msg *msg)
 {
-    struct wire_msg answer = {.type = WIRE_COVERAGE};
     if (c && c->called) {
         c->failed = true;
-        answer.partial.hash =
-            coverage_missed(&m->groups[m->peers[link].group], r->tag, c->id);
+        coverage_missed(&m->groups[m->peers[link].group], r->tag, c->id);
     }
+    struct wire_msg answer = {.type = WIRE_COVERAGE};
     answer.partial.word = PARTIAL_RELEASE;
     answer.partial.tag = msg->partial.tag;
     answer.partial.number = msg->partial.number;
@@ -285,7 +279,7 @@ static void gather(struct master *m, struct coverage_round *r)
     bool all = true;
     for (uint32_t i = 0; i < r->member_count; i++) {
         const struct coverage_member *c = &r->members[i];
-        all &= c->called || c->away || !coverage_lives(m, c);
+        all &= c->called || c->out || !coverage_lives(m, c);
     }
     if (!all && m->now < gathered_at(r)) return;
     if (!coverage_cut(m, r)) {
@@ -366,7 +360,16 @@ static void contributed_anew(struct coverage_round *r)
     }
 }
 
-static void deliver(struct master *m, struct coverage_round *r)
+static void refuse_late(struct master *m, struct master_group *g,
+                        struct coverage_round *r, uint32_t member,
+                        const char *text)
+{
+    coverage_refuse(m, r, member, PARTIAL_LATE, text);
+    coverage_missed(g, r->tag, r->members[member].id);
+}
+
+static void deliver(struct master *m, struct master_group *g,
+                    struct coverage_round *r)
 {
     r->changed |= note_gone(m, r);
     give_up_lost_parts(m, r);
@@ -384,9 +387,9 @@ static void deliver(struct master *m, struct coverage_round *r)
         if (has_all(r, i))
             coverage_send_end(m, r, i, all && first);
         else if (m->now >= lapses_at(r, c))
-            coverage_refuse_missed(m, r, i, PARTIAL_LATE,
-                                   "this member did not get the parts within a "
-                                   "deadline after the decision");
+            refuse_late(m, g, r, i,
+                        "this member did not get the parts within a deadline "
+                        "after the decision");
         else if (r->changed || !c->fetches)
             coverage_send_fetch(m, r, i);
     }
@@ -398,7 +401,8 @@ static void deliver(struct master *m, struct coverage_round *r)
 
 /* Rule A9: no more than so many decided rounds of a tag are kept. True: for a
  * member that waited others are over, too. */
-static bool drop_round(struct master *m, struct coverage_round **slot)
+static bool drop_round(struct master *m, struct master_group *g,
+                       struct coverage_round **slot)
 {
     struct coverage_round *r = *slot;
     bool refused = false;
@@ -406,9 +410,8 @@ static bool drop_round(struct master *m, struct coverage_round **slot)
         struct coverage_member *c = &r->members[i];
         if (!is_due(m, c)) continue;
         if (c->called) {
-            coverage_refuse_missed(
-                m, r, i, PARTIAL_LATE,
-                "the parts of this round are not kept any more");
+            refuse_late(m, g, r, i,
+                        "the parts of this round are not kept any more");
             refused = true;
             continue;
         }
@@ -436,7 +439,7 @@ static bool drop_old(struct master *m, struct master_group *g)
         if (coverage_is_decided(*at) && later > 0 && (*at)->released)
             coverage_free(at);
         else if (coverage_is_decided(*at) && later >= COVERAGE_KEPT)
-            refused |= drop_round(m, at);
+            refused |= drop_round(m, g, at);
         else
             at = &(*at)->next;
     }
@@ -454,7 +457,7 @@ static void settle_rounds(struct master *m, struct master_group *g)
         }
         if (r->state == COVERAGE_GATHERING) gather(m, r);
         if (r->state == COVERAGE_MOVING) move(m, g, r);
-        if (r->state == COVERAGE_DECIDED && !r->released) deliver(m, r);
+        if (r->state == COVERAGE_DECIDED && !r->released) deliver(m, g, r);
         if (r->state == COVERAGE_REFUSED) r->released |= is_over(m, r);
         at = &r->next;
     }

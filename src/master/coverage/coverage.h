@@ -7,8 +7,8 @@
 #include "../master.h"
 
 enum {
-    COVERAGE_TAGS_MAX = WIRE_TAGS_MAX,
-    COVERAGE_KEPT = 2, /* decided rounds of a tag whose parts are kept */
+    COVERAGE_TAGS_MAX = 64, /* of a group */
+    COVERAGE_KEPT = 2,      /* decided rounds of a tag whose parts are kept */
     COVERAGE_WORDS = WIRE_AVERAGED_MAX / 64,
 };
 
@@ -29,10 +29,10 @@ struct coverage_member {
     bool failed; /* its call has ended by itself */
     bool reported;
     bool fetches; /* FETCH has gone out */
-    bool away;    /* A13: it is not waited for, until it calls */
-    bool out;     /* A13, A14: the round is not for it any more */
     bool lapsed;  /* missed rounds that are not kept any more, and was not
                      told */
+    bool out;     /* A13: the round is not for it any more, but while it is
+                     undecided */
     bool contributed;
     uint32_t absences; /* rounds in a row without its contribution */
 };
@@ -57,7 +57,6 @@ struct coverage_args {
 struct coverage_round {
     struct coverage_round *next; /* a later one of the group */
     uint64_t tag, number;
-    uint64_t before; /* the decided one before this, or 0 */
     enum coverage_state state;
     struct coverage_args args;
     pccl_ns opened_at, decided_at;
@@ -95,21 +94,11 @@ void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg);
 bool coverage_is_decided(const struct coverage_round *r);
 struct coverage_member *coverage_find(struct coverage_round *r, uint64_t id);
 void coverage_free(struct coverage_round **slot);
-/* Rule A13. The newest round that there is. */
-uint64_t coverage_missed(struct master_group *g, uint64_t tag, uint64_t id);
+void coverage_missed(struct master_group *g, uint64_t tag, uint64_t id);
 /* The member is still one of the group, and its call has not failed. */
 bool coverage_lives(const struct master *m, const struct coverage_member *c);
 /* It waits in its call. */
 bool coverage_waits(const struct master *m, const struct coverage_member *c);
-
-/* coverage_state.c (rule A14): of a vote, those of the member, which may be
- * dropped by that; the votes are over, and this member's state is elected; the
- * rounds in it, alternately with their tags: their number. */
-void coverage_said(struct master *m, uint32_t link, const struct wire_msg *msg);
-void coverage_elected(struct master_group *g, uint64_t id);
-uint32_t coverage_in_state(const struct master_group *g,
-                           uint64_t ids[2 * WIRE_TAGS_MAX]);
-void coverage_said_clear(struct master_group *g);
 
 /* coverage_order.c: messages. */
 void coverage_send_plan(struct master *m, struct coverage_round *r);
@@ -123,14 +112,8 @@ void coverage_send_end(struct master *m, struct coverage_round *r,
 void coverage_refuse(struct master *m, struct coverage_round *r,
                      uint32_t member, enum partial_refusal why,
                      const char *text);
-/* ... for good: it has missed the round (A13). */
-void coverage_refuse_missed(struct master *m, struct coverage_round *r,
-                            uint32_t member, enum partial_refusal why,
-                            const char *text);
-/* missed: the newest round that the member has missed, or 0. */
 void coverage_send_refusal(struct master *m, uint32_t link, uint64_t tag,
-                           enum partial_refusal why, uint64_t missed,
-                           const char *text);
+                           enum partial_refusal why, const char *text);
 
 /* coverage_parts.c: cuts the vector of a round between those that have
  * called. False: no memory. */

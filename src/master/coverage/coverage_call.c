@@ -65,7 +65,7 @@ static struct coverage_round *open_round(struct master *m, uint32_t link,
     struct master_group *g = &m->groups[group];
     uint64_t tag = msg->partial.tag;
     if (!make_room(g, tag)) {
-        coverage_send_refusal(m, link, tag, PARTIAL_LIMIT, 0,
+        coverage_send_refusal(m, link, tag, PARTIAL_LIMIT,
                               "too many tags of partial all-reduces are in "
                               "use");
         return NULL;
@@ -73,7 +73,6 @@ static struct coverage_round *open_round(struct master *m, uint32_t link,
     struct coverage_round *r = calloc(1, sizeof *r);
     if (!r || !add_members(m, r, group)) {
         coverage_send_refusal(m, link, tag, r ? PARTIAL_LIMIT : PARTIAL_MEMORY,
-                              0,
                               r ? "too many members for a partial all-reduce"
                                 : "the coordinator is out of memory");
         free(r);
@@ -82,10 +81,6 @@ static struct coverage_round *open_round(struct master *m, uint32_t link,
     r->tag = tag;
     r->number = ++m->sync_last;
     r->opened_at = m->now;
-    for (const struct coverage_round *b = g->averages; b; b = b->next) {
-        if (b->tag != tag) continue;
-        r->before = b->state == COVERAGE_DECIDED ? b->number : b->before;
-    }
     r->args = (struct coverage_args){.count = msg->partial.count,
                                      .dtype = msg->partial.dtype,
                                      .redop = msg->partial.redop,
@@ -98,29 +93,28 @@ static struct coverage_round *open_round(struct master *m, uint32_t link,
     return r;
 }
 
-/* Rules A2, A14: the round that a call is for, or NULL; *missed: the caller's
- * state lacks one that is not to be had. Others before it are not kept, it was
- * not for this member, or the member has had it and gone back. */
-static struct coverage_round *find_round(const struct master_group *g,
-                                         const struct wire_msg *msg,
-                                         uint64_t id, bool *missed)
+/* Rule A2: the round that a call is for, or NULL; *lapsed: the caller has
+ * missed rounds that are not kept. */
+static struct coverage_round *find_round(struct master_group *g, uint64_t tag,
+                                         uint64_t id, bool *lapsed)
 {
-    struct coverage_round *found = NULL;
-    uint64_t last = msg->partial.number;
-    *missed = false;
+    struct coverage_round *open = NULL;
+    *lapsed = false;
     for (struct coverage_round *r = g->averages; r; r = r->next) {
-        if (r->tag != msg->partial.tag) continue;
-        struct coverage_member *c = coverage_find(r, id);
-        bool decided = r->state == COVERAGE_DECIDED;
-        if (c && !c->called) c->out |= decided && r->number <= last;
-        bool its = c && !c->called && !c->out;
-        if (c && last > 0) c->lapsed = false;
-        *missed |= c && c->lapsed;
-        if (last > 0 && !found && !(decided && r->number <= last))
-            *missed |= r->before > last || (decided && !its);
-        if (!found && (its || !coverage_is_decided(r))) found = r;
+        struct coverage_member *c = r->tag == tag ? coverage_find(r, id) : NULL;
+        if (c && c->lapsed) *lapsed = true;
     }
-    return found;
+    if (*lapsed) {
+        coverage_missed(g, tag, id);
+        return NULL;
+    }
+    for (struct coverage_round *r = g->averages; r; r = r->next) {
+        if (r->tag != tag) continue;
+        struct coverage_member *c = coverage_find(r, id);
+        if (c && !c->called && !c->out) return r;
+        if (!coverage_is_decided(r)) open = r;
+    }
+    return open;
 }
 
 /* What members disagree on, or NULL. */
@@ -163,10 +157,9 @@ static bool disagrees(struct master *m, struct coverage_round *r,
                        name, (unsigned long long)r->tag,
                        (unsigned long long)own, m->peers[c->link].rank,
                        (unsigned long long)theirs);
+    coverage_refuse(m, r, self, PARTIAL_DIFFERS, r->text);
     if (r->state == COVERAGE_DECIDED)
-        coverage_refuse_missed(m, r, self, PARTIAL_DIFFERS, r->text);
-    else
-        coverage_refuse(m, r, self, PARTIAL_DIFFERS, r->text);
+        coverage_missed(&m->groups[m->peers[c->link].group], r->tag, c->id);
     if (coverage_is_decided(r)) return true;
     r->state = COVERAGE_REFUSED;
     r->decided_at = m->now;
@@ -200,10 +193,10 @@ void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg)
     /* A message that came twice. */
     if (msg->partial.version <= p->average_calls) return;
     p->average_calls = msg->partial.version;
-    struct coverage_round *r = find_round(g, msg, p->info.id, &lapsed);
+    struct coverage_round *r =
+        find_round(g, msg->partial.tag, p->info.id, &lapsed);
     if (lapsed) {
         coverage_send_refusal(m, link, msg->partial.tag, PARTIAL_LATE,
-                              coverage_missed(g, msg->partial.tag, p->info.id),
                               "this member has missed rounds of the partial "
                               "all-reduce that are not kept any more");
         return;
@@ -212,7 +205,7 @@ void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (!r) return;
     struct coverage_member *c = coverage_find(r, p->info.id);
     if (c && c->failed) {
-        coverage_send_refusal(m, link, r->tag, PARTIAL_LATE, 0,
+        coverage_send_refusal(m, link, r->tag, PARTIAL_LATE,
                               "this member's last call of the partial "
                               "all-reduce has failed, and its round is still "
                               "under way");

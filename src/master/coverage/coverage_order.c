@@ -159,41 +159,23 @@ void coverage_send_end(struct master *m, struct coverage_round *r,
 }
 
 void coverage_send_refusal(struct master *m, uint32_t link, uint64_t tag,
-                           enum partial_refusal why, uint64_t missed,
-                           const char *text)
+                           enum partial_refusal why, const char *text)
 {
     struct wire_msg msg = {.type = WIRE_COVERAGE};
     msg.partial.word = PARTIAL_REFUSE;
     msg.partial.tag = tag;
-    msg.partial.hash = missed;
     msg.partial.why = (uint8_t)why;
     size_t size = strnlen(text, WIRE_TEXT_MAX);
     memcpy(msg.partial.text, text, size);
     master_send(m, link, &msg);
 }
 
-static void refuse(struct master *m, struct coverage_round *r, uint32_t member,
-                   enum partial_refusal why, uint64_t missed, const char *text)
-{
-    r->members[member].ended = true;
-    for (uint32_t i = 0; i < r->part_count; i++) /* it drops what it has */
-        r->parts[i].holders[member / 64] &= ~(1ull << member % 64);
-    coverage_send_refusal(m, r->members[member].link, r->tag, why, missed,
-                          text);
-}
-
 void coverage_refuse(struct master *m, struct coverage_round *r,
                      uint32_t member, enum partial_refusal why,
                      const char *text)
 {
-    refuse(m, r, member, why, 0, text);
-}
-
-void coverage_refuse_missed(struct master *m, struct coverage_round *r,
-                            uint32_t member, enum partial_refusal why,
-                            const char *text)
-{
-    const struct coverage_member *c = &r->members[member];
-    struct master_group *g = &m->groups[m->peers[c->link].group];
-    refuse(m, r, member, why, coverage_missed(g, r->tag, c->id), text);
+    r->members[member].ended = true;
+    for (uint32_t i = 0; i < r->part_count; i++) /* it drops what it has */
+        r->parts[i].holders[member / 64] &= ~(1ull << member % 64);
+    coverage_send_refusal(m, r->members[member].link, r->tag, why, text);
 }

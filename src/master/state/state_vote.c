@@ -1,7 +1,7 @@
 /* state_vote.c - election of the shared state and of its senders and receivers
  * (rules S1..S9 of STATE.md). One synchronization per group at a time;
  * groups are independent. The master sees only digests, never content. */
-#include "../coverage/coverage.h"
+#include "../master.h"
 
 #include "../votes.h"
 
@@ -57,7 +57,6 @@ void state_vote_asked(struct master *m, uint32_t link,
     p->sync.revision = msg->sync.revision;
     p->sync.structure = msg->sync.structure;
     p->sync.content = msg->sync.content;
-    coverage_said(m, link, msg);
 }
 
 /* Rule S8: bytes that a receiver took count when it is complete. */
@@ -219,13 +218,9 @@ static void end_sync(struct master *m, uint32_t group)
     if (!memory_keep(m)) return; /* J1 */
     g->synced = g->sync_id;
     struct wire_msg msg = group_state(m, group);
-    uint64_t rounds[2 * WIRE_TAGS_MAX];
     memcpy(msg.sync.text, g->sync_text, sizeof g->sync_text);
-    msg.id_count = coverage_in_state(g, rounds);
-    msg.ids = rounds;
     complete_part(m, group, PART_SERVES, &msg);
     complete_part(m, group, PART_HAS, &msg);
-    msg.id_count = 0;
     notify_part(m, group, PART_LACKS, &msg, SYNC_NO_STATE);
     notify_part(m, group, PART_DIFFERS, &msg, SYNC_NO_STATE);
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -442,7 +437,6 @@ static void decide(struct master *m, uint32_t group)
         if (!in_group(&m->peers[i], group)) continue;
         m->peers[i].sync.given = 0;
     }
-    coverage_elected(g, m->peers[e.winner].info.id);
     assign_parts(m, group, &e);
     go_on(m, group);
 }

@@ -14,15 +14,14 @@ enum { DEADLINE = 800 }; /* ms, of a round */
 static const char *const orders[] = {"plan", "fold",    "report", "fetch",
                                      "end",  "release", "refuse"};
 
-static inline void say_set(const struct wire_msg *m, uint32_t row,
-                           uint32_t members)
+static void say_set(const struct wire_msg *m, uint32_t row, uint32_t members)
 {
     for (uint32_t i = 0; i < members; i++) {
         if (m->sets[row * m->set_size + i / 8] >> i % 8 & 1) say("%u", i);
     }
 }
 
-static inline void say_parts(const struct wire_msg *m)
+static void say_parts(const struct wire_msg *m)
 {
     bool plan = m->partial.word == PARTIAL_PLAN;
     bool end = m->partial.word == PARTIAL_END;
@@ -45,33 +44,13 @@ static inline void say_parts(const struct wire_msg *m)
     say_set(m, 0, members);
 }
 
-/* Of each member the last round that its state has, or that it was told to have
- * missed: its next CALL says so (A14). */
-static uint64_t lasts[8];
-
-static inline void note_last(uint32_t link, const struct wire_msg *m)
-{
-    bool end = m->partial.word == PARTIAL_END;
-    uint64_t last = end ? m->partial.number : m->partial.hash;
-    if (end || m->partial.word == PARTIAL_REFUSE ||
-        m->partial.word == PARTIAL_RELEASE)
-        lasts[link] = last > lasts[link] ? last : lasts[link];
-}
-
-static inline void on_send(void *user, const uint32_t *links, uint32_t count,
-                           const struct wire_msg *m)
+static void on_send(void *user, const uint32_t *links, uint32_t count,
+                    const struct wire_msg *m)
 {
     (void)user;
-    for (uint32_t i = 0; m->type == WIRE_STATE && i < count; i++) {
-        for (uint32_t k = 0; k + 1 < m->id_count && m->sync.holders == 0;
-             k += 2)
-            say("state of %u: tag %" PRIu64 " until %" PRIu64 "\n", links[i],
-                m->ids[k], m->ids[k + 1]);
-    }
     if (m->type != WIRE_COVERAGE) return;
     say("%s ", orders[m->partial.word]);
     for (uint32_t i = 0; i < count; i++) say("%u", links[i]);
-    for (uint32_t i = 0; i < count; i++) note_last(links[i], m);
     if (m->partial.word == PARTIAL_REFUSE) say(" %u", m->partial.why);
     say_parts(m);
     if (m->partial.word == PARTIAL_END)
@@ -80,19 +59,18 @@ static inline void on_send(void *user, const uint32_t *links, uint32_t count,
     say("\n");
 }
 
-static inline int setup(void **state)
+static int setup(void **state)
 {
     (void)state;
     struct master_config c = {.out = {.send = on_send, .close = say_close},
                               .deadline = 1000 * PCCL_S,
                               .quorum = 3};
-    memset(lasts, 0, sizeof lasts);
     return found(&c);
 }
 
 static uint32_t calls; /* of anybody: ascending for each */
 
-static inline struct wire_msg call_of(uint64_t tag, double weight)
+static struct wire_msg call_of(uint64_t tag, double weight)
 {
     struct wire_msg m = {.type = WIRE_PARTIAL};
     m.partial.word = PARTIAL_CALL;
@@ -107,22 +85,20 @@ static inline struct wire_msg call_of(uint64_t tag, double weight)
 }
 
 /* Weights are 1, 2, 4. */
-static inline void call(uint32_t link)
+static void call(uint32_t link)
 {
     struct wire_msg m = call_of(5, 1u << link);
-    m.partial.number = lasts[link];
     step(MASTER_RECEIVED, link, &m);
 }
 
-static inline uint64_t number(void)
+static uint64_t number(void)
 {
     const struct coverage_round *r = master->groups[0].averages;
     while (r && r->next) r = r->next;
     return r ? r->number : 0;
 }
 
-static inline void folded_by(uint32_t link, uint32_t part, uint8_t set,
-                             uint64_t of)
+static void folded_by(uint32_t link, uint32_t part, uint8_t set, uint64_t of)
 {
     struct wire_msg m = {.type = WIRE_PARTIAL, .set_count = 1, .set_size = 1};
     m.partial.word = PARTIAL_FOLDED;
@@ -133,12 +109,12 @@ static inline void folded_by(uint32_t link, uint32_t part, uint8_t set,
     step(MASTER_RECEIVED, link, &m);
 }
 
-static inline void folded(uint32_t link, uint32_t part, uint8_t set)
+static void folded(uint32_t link, uint32_t part, uint8_t set)
 {
     folded_by(link, part, set, number());
 }
 
-static inline void holds_in(uint32_t link, const char *parts, uint64_t of)
+static void holds_in(uint32_t link, const char *parts, uint64_t of)
 {
     uint64_t ids[16];
     struct wire_msg m = {.type = WIRE_PARTIAL, .ids = ids};
@@ -151,12 +127,12 @@ static inline void holds_in(uint32_t link, const char *parts, uint64_t of)
     step(MASTER_RECEIVED, link, &m);
 }
 
-static inline void holds(uint32_t link, const char *parts)
+static void holds(uint32_t link, const char *parts)
 {
     holds_in(link, parts, number());
 }
 
-static inline void failed(uint32_t link, uint64_t of)
+static void failed(uint32_t link, uint64_t of)
 {
     struct wire_msg m = {.type = WIRE_PARTIAL};
     m.partial.word = PARTIAL_FAILED;
@@ -165,22 +141,10 @@ static inline void failed(uint32_t link, uint64_t of)
 }
 
 /* So many eighths of the deadline later. */
-static inline void later(int eighths)
+static void later(int eighths)
 {
     now += eighths * DEADLINE / 8 * PCCL_MS;
     step(MASTER_TICK, 0, NULL);
-}
-
-/* The first two of three members, while the third one is late. */
-static inline void two_average(void)
-{
-    call(0);
-    call(1);
-    later(2);
-    folded(0, 0, 3);
-    folded(1, 1, 3);
-    holds(0, "1");
-    holds(1, "0");
 }
 
 #endif

@@ -35,10 +35,6 @@ static void says_call(struct model *m, struct process *p, const struct trace *t)
     else
         c->sent = true;
     if (t->round <= p->call_last) REFUSE(m, "A2: calls are not counted");
-    uint64_t last = c && c->passed > c->last ? c->passed : c ? c->last : 0;
-    if (c && !c->received && t->ids[5] != last)
-        REFUSE(m, "A14: CALL after round %llu, and not %llu",
-               (unsigned long long)t->ids[5], (unsigned long long)last);
     p->call_last = t->round;
 }
 
@@ -142,11 +138,9 @@ void caller_reads(struct model *m, struct process *p, const struct trace *t)
         return;
     case ORDER_REFUSE:
         c->refused = true;
-        if (t->digest > c->passed) c->passed = t->digest;
         return;
     case ORDER_RELEASE:
         c->released |= c->failing;
-        if (c->failing && t->digest > c->passed) c->passed = t->digest;
         return;
     default:
         return;
@@ -158,23 +152,12 @@ void caller_reads(struct model *m, struct process *p, const struct trace *t)
  * although the program has not taken its result. */
 void caller_cut(struct process *p)
 {
-    p->received = false;
     for (uint32_t i = 0; i < p->caller_count; i++) {
         struct caller *c = &p->callers[i];
         bool told = c->ended || c->refused || c->released || c->lost;
         c->missed = !c->under_way || told;
         c->lost |= !c->missed;
-        c->last = c->passed = 0;
-        c->received = false;
     }
-}
-
-/* Rule A14: perhaps a state that has later rounds, or earlier ones. */
-void caller_received(struct process *p)
-{
-    p->received = true;
-    for (uint32_t i = 0; i < p->caller_count; i++)
-        p->callers[i].received = true;
 }
 
 /* ----------------------------------------------------------------- the program
@@ -188,19 +171,11 @@ static void begins(struct model *m, struct process *p, const struct trace *t)
         REFUSE(m, "more tags than the model has room for");
         return;
     }
-    if (!c) {
-        c = &p->callers[p->caller_count++];
-        c->received = p->received;
-    }
+    if (!c) c = &p->callers[p->caller_count++];
     if (c->under_way) REFUSE(m, "a tag is called twice at a time");
     data_over(c);
-    *c = (struct caller){.tag = tag,
-                         .under_way = true,
-                         .lost = c->missed,
-                         .end = c->end,
-                         .last = c->last,
-                         .passed = c->passed,
-                         .received = c->received};
+    *c = (struct caller){
+        .tag = tag, .under_way = true, .lost = c->missed, .end = c->end};
     data_begins(m, p, c, t);
     p->call_due = !c->lost && !p->mute && !p->master_lost &&
                   p->installs_due == 0 && p->state == IN_VIEW;
@@ -273,13 +248,11 @@ static void ends(struct model *m, struct process *p, const struct trace *t)
     p->keeps = true;
     if (t->flag != SUCCESS) {
         bool out = p->state == GONE || p->master_lost;
-        /* A14: that round is in the state that has come. */
-        bool has = c->received && (c->ended || c->failing);
         bool failed = c->failing && (c->released || p->master_lost || c->lost);
         bool right = t->flag == NO_MASTER      ? out
                      : t->flag == INTERNAL     ? failed || c->refused
                      : t->flag == BAD_ARGUMENT ? c->refused
-                                               : c->refused || c->lost || has;
+                                               : c->refused || c->lost;
         if (!right && !out)
             REFUSE(m, "A12: a call of %llu ends with %u",
                    (unsigned long long)p->id, t->flag);
@@ -291,21 +264,11 @@ static void ends(struct model *m, struct process *p, const struct trace *t)
         for (uint32_t i = 0; same && i < c->part_count; i++)
             same = t->sets[i] == c->sets[i];
         if (!same) REFUSE(m, "A7: a call ends with other contributors");
-        if (p->term == c->term) {
-            c->last = c->number;
-            c->passed = 0;
-            c->received = false;
-        }
         if (!m->wrong) shares(m, p, c, t);
     }
     if (!m->wrong) data_ended(m, p, c, t);
     data_over(c);
-    *c = (struct caller){.tag = c->tag,
-                         .missed = c->missed,
-                         .end = c->end,
-                         .last = c->last,
-                         .passed = c->passed,
-                         .received = c->received};
+    *c = (struct caller){.tag = c->tag, .missed = c->missed, .end = c->end};
 }
 
 void caller_program(struct model *m, struct process *p, const struct trace *t)

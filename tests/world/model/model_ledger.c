@@ -56,7 +56,6 @@ static struct ledger *open_round(struct model *m, const struct process *p,
     r->deadline = (int64_t)t->ids[1] * 1000000;
     r->gather = t->ids[2] > 0 ? (int64_t)t->ids[2] * 1000000 : r->deadline / 4;
     r->patience = (uint32_t)t->ids[3];
-    r->before = *newest_of(m, r);
     const struct ids *view = &group_of(m, p->group)->view;
     for (uint32_t i = 0; i < view->count; i++) {
         r->members[r->member_count].id = view->of[i];
@@ -64,44 +63,6 @@ static struct ledger *open_round(struct model *m, const struct process *p,
     }
     memset(&r->members[r->member_count], 0, sizeof r->members[0]);
     return r;
-}
-
-/* The last decided one of the tag. */
-uint64_t *newest_of(struct model *m, const struct ledger *r)
-{
-    static uint64_t none;
-    for (uint32_t i = 0; i < TAGS_KEPT; i++) {
-        struct newest *n = &group_of(m, r->group)->newest[i];
-        if (n->tag == 0) n->tag = r->tag;
-        if (n->tag == r->tag) return &n->number;
-    }
-    REFUSE(m, "more tags than the model has room for");
-    return &none;
-}
-
-/* Rule A14: a round that is decided, and that its state has not. */
-static bool is_after(const struct ledger *r, uint64_t last)
-{
-    return r->decided && !r->disputed && r->number > last;
-}
-
-/* Rule A14: the first round that its state has not is over, or not for it. */
-static bool lacks_some(struct model *m, struct process *p,
-                       const struct trace *t)
-{
-    const struct ledger of = {.group = p->group, .tag = t->names[0].tag};
-    uint64_t last = t->ids[5];
-    if (last == 0) return habit_of(m, p, of.tag)->lapsed;
-    for (uint32_t i = 0; i < m->average_count; i++) {
-        const struct ledger *r = &m->averages[i];
-        uint32_t at = seat_of(r, p->id);
-        const struct attendee *x = &r->members[at];
-        bool its = at < r->member_count && !x->called && !x->missed;
-        if (!is_of(r, p, of.tag)) continue;
-        if (r->disputed && its) return r->before > last;
-        if (is_after(r, last)) return !its || r->before > last;
-    }
-    return *newest_of(m, &of) > last;
 }
 
 /* Rule A2. */
@@ -115,8 +76,7 @@ static struct ledger *round_for(struct model *m, const struct process *p,
         if (!r->decided && !anybody_waits(m, r)) continue; /* A1: never was */
         const struct attendee *x = &r->members[seat_of(r, p->id)];
         bool in = seat_of(r, p->id) < r->member_count;
-        bool has = r->decided && !r->disputed && !is_after(r, t->ids[5]);
-        if (in && !x->missed && !x->called && !has) return r;
+        if (in && !x->missed && !x->called) return r;
         if (!r->decided) undecided = r;
     }
     return undecided ? undecided : open_round(m, p, t);
@@ -124,15 +84,13 @@ static struct ledger *round_for(struct model *m, const struct process *p,
 
 /* Rule A13: no round that there is is for it any more, but the undecided one
  * while it is that. */
-void ledger_missed(struct model *m, struct process *p, uint64_t tag)
+void ledger_missed(struct model *m, const struct process *p, uint64_t tag)
 {
-    habit_of(m, p, tag)->lapsed = false;
     for (uint32_t i = 0; i < m->average_count; i++) {
         struct ledger *r = &m->averages[i];
         uint32_t at = seat_of(r, p->id);
-        if (!is_of(r, p, tag) || at == r->member_count) continue;
-        r->members[at].away = true;
-        r->members[at].missed |= r->decided || r->members[at].called;
+        if (is_of(r, p, tag) && at < r->member_count)
+            r->members[at].missed = true;
     }
 }
 
@@ -147,32 +105,18 @@ static void differs(struct model *m, struct ledger *r, struct attendee *x)
     r->decided_at = m->now;
 }
 
-/* Rule A14: nobody waits any more for it to call for what its state has. */
-static void note_contained(struct model *m, const struct process *p,
-                           const struct trace *t)
-{
-    for (uint32_t i = 0; i < m->average_count; i++) {
-        struct ledger *r = &m->averages[i];
-        uint32_t at = seat_of(r, p->id);
-        bool in = is_of(r, p, t->names[0].tag) && at < r->member_count;
-        if (in && r->decided && !r->disputed && !is_after(r, t->ids[5]))
-            r->members[at].missed |= !r->members[at].called;
-    }
-}
-
 static void calls(struct model *m, struct process *p, const struct trace *t)
 {
     if (t->round <= p->calls_heard) return; /* A2: it has come already */
     p->calls_heard = t->round;
     struct habit *habit = habit_of(m, p, t->names[0].tag);
-    note_contained(m, p, t);
-    if (lacks_some(m, p, t)) {
+    if (habit->lapsed) {
+        habit->lapsed = false;
         ledger_missed(m, p, habit->tag);
         p->owed_refusal = true;
         p->owed_tag = habit->tag;
         return;
     }
-    habit->lapsed = false;
     struct ledger *r = round_for(m, p, t);
     if (!r) return;
     uint32_t at = seat_of(r, p->id);
@@ -273,8 +217,6 @@ void average_takes(struct model *m, struct process *p, const struct trace *t)
 void average_dies(struct model *m)
 {
     m->average_count = 0;
-    for (uint32_t i = 0; i < GROUPS; i++)
-        memset(m->groups[i].newest, 0, sizeof m->groups[i].newest);
     for (uint32_t i = 0; i < m->process_end; i++) {
         struct process *p = m->processes[i];
         if (!p) continue;

@@ -57,8 +57,7 @@ static inline bool is_of(const struct ledger *r, const struct process *p,
 struct ledger *ledger_of(struct model *m, const struct process *p,
                          uint64_t number);
 struct habit *habit_of(struct model *m, struct process *p, uint64_t tag);
-void ledger_missed(struct model *m, struct process *p, uint64_t tag);
-uint64_t *newest_of(struct model *m, const struct ledger *r);
+void ledger_missed(struct model *m, const struct process *p, uint64_t tag);
 bool anybody_waits(struct model *m, const struct ledger *r);
 
 #endif

@@ -496,7 +496,6 @@ void member_reads(struct model *m, struct process *p, const struct trace *t)
     case MESSAGE_SYNCED:
         sync_read(p, t);
         member_synced(p);
-        if (t->flag == ROLE_COMPLETE) caller_received(p);
         return;
     case MESSAGE_FLUSH:
         p->frozen = true;

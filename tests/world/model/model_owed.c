@@ -61,7 +61,7 @@ static bool is_gathered(struct model *m, const struct ledger *r)
 {
     bool all = true;
     for (uint32_t i = 0; i < r->member_count; i++)
-        all &= r->members[i].called || r->members[i].away || is_gone(m, r, i);
+        all &= r->members[i].called || r->members[i].missed || is_gone(m, r, i);
     return all || m->now - r->opened_at >= r->gather;
 }
 
@@ -96,7 +96,6 @@ static void decide(struct model *m, struct ledger *r)
     uint64_t wait = set_of(m, r, waits);
     r->decided = true;
     r->decided_at = m->now;
-    *newest_of(m, r) = r->number;
     for (uint32_t k = 0; k < r->portion_count; k++) {
         uint32_t have = bits_of(holders_of(m, r, k) & wait);
         r->portions[k].committed = have > 0 && 2 * have >= bits_of(wait);

@@ -81,8 +81,7 @@ struct attendee {
     int64_t called_at;
     bool called;
     bool failed;   /* A12 */
-    bool away;     /* A13: nobody waits for it, until it calls */
-    bool missed;   /* A13, A14: it is not for it */
+    bool missed;   /* A13 */
     bool differs;  /* it is to be told so (A3) */
     bool answered; /* HOLDS has come since REPORT went out (A7) */
     /* What it has been told: */
@@ -106,7 +105,6 @@ struct portion {
 struct ledger {
     uint32_t group, patience, member_count, portion_count;
     uint64_t tag, number, arguments, elements;
-    uint64_t before; /* the decided one before it, or 0 */
     int64_t opened_at, deadline, gather;
     int64_t decided_at;
     bool cut, decided, disputed;
@@ -120,10 +118,6 @@ struct ledger {
 struct caller {
     uint64_t tag, number, term, called;
     uint64_t end; /* the last round of which END has come */
-    /* Rule A14: the last one that the program has taken, or was told to have
-     * missed since; or one of a state that has come. */
-    uint64_t last, passed;
-    bool received;
     bool under_way, sent, ended, refused, failing, released, folded;
     bool lost, missed, folds; /* folds: FOLD has come */
     uint32_t self, part_count, owners[PARTIES];
@@ -210,7 +204,6 @@ struct process {
     bool over;                  /* rule G3: its step */
     uint64_t step, samples, target;
     /* Of partial all-reduces: */
-    bool received; /* a state (A14), from this master */
     uint32_t calls_heard;
     bool owed_refusal, owed_release, absent;
     uint64_t owed_tag;
@@ -297,9 +290,6 @@ struct sum {
 };
 
 struct group {
-    struct newest { /* partial all-reduce that is decided, of a tag */
-        uint64_t tag, number;
-    } newest[TAGS_KEPT];
     /* Synchronizations: the last one that was begun, and the last one of which
      * some heir knows that it is over (H6). */
     uint64_t sync_last, sync_known;
@@ -489,7 +479,6 @@ bool average_evicts(struct model *m, const struct process *p);
 void caller_sends(struct model *m, struct process *p, const struct trace *t);
 void caller_reads(struct model *m, struct process *p, const struct trace *t);
 void caller_cut(struct process *p);
-void caller_received(struct process *p);
 void caller_program(struct model *m, struct process *p, const struct trace *t);
 
 /* model_sync.c: synchronizations. */

@@ -205,8 +205,7 @@ struct trace {
      * sets are of its members.
      * PARTIAL, CALL: round, the number of the call; digest, of the arguments;
      * ids: elements, the deadline and the time to gather in ms, rounds of A10,
-     * the bits of the weight, the last round that the state has or that was
-     * told to be missed, or 0. FOLDED: value, the part; digest, of its result;
+     * the bits of the weight. FOLDED: value, the part; digest, of its result;
      * sets, contributors. HOLDS: ids, alternately a part and its digest.
      *
      * COVERAGE, PLAN: ids, alternately a member and its weight or 0; size, the

@@ -952,18 +952,13 @@ who waits is told again and again (M14d)|master/admission.c|s/^    m->waits = tr
 who leaves is waited for (A1)|master/coverage/coverage.c|s/ \&\& !p->leaving \&\&$/ \&\&/
 a part of one holder is committed (A7)|master/coverage/coverage.c|s/holders > 0 && 2 . holders >= waiting/holders > 0/
 END without all parts (A8)|master/coverage/coverage.c|s/^        if (has_all(r, i))$/        if (true)/
-late callers open a round (A2)|master/coverage/coverage_call.c|s/bool its = c .. !c->called .. !c->out;/bool its = false;/
+late callers open a round (A2)|master/coverage/coverage_call.c|s/^        if (c && !c->called && !c->out) return r;//
 the lapsed are not told (A9)|master/coverage/coverage.c|s/^            if (later) later->lapsed = true;//
-the lapsed keep their rounds (A13)|master/coverage/coverage_call.c|s/coverage_missed(g, msg->partial.tag, p->info.id),/0,/
-the refused keep their rounds (A13)|master/coverage/coverage_order.c|s/coverage_missed(g, r->tag, c->id)/coverage_missed(g, ~r->tag, c->id)/
-the failed keep their rounds (A13)|master/coverage/coverage.c|/^static void on_failed/,/^}/s/.link..group., r->tag, c->id);/&/;/^static void on_failed/,/^}/s/r->tag, c->id);/~r->tag, c->id);/
+the lapsed keep their rounds (A13)|master/coverage/coverage_call.c|s/^        coverage_missed(g, tag, id);//
+the refused keep their rounds (A13)|master/coverage/coverage.c|/^static void refuse_late/,/^}/s/^    coverage_missed.*//
+the failed keep their rounds (A13)|master/coverage/coverage.c|/^static void on_failed/,/^}/s/^        coverage_missed.*;$//
 who disagrees alone keeps its rounds (A13)|master/coverage/coverage_call.c|s/^    if (r->state == COVERAGE_DECIDED)$/    if (false)/
-the round that is undecided waits for the lapsed (A13)|master/coverage/coverage.c|s/all &= c->called .. c->away ../all \&= c->called ||/
-what a state has comes once more (A14)|master/coverage/coverage_call.c|s/c->out |= decided .. r->number <= last;/(void)decided;/
-what is not kept is passed over (A14)|master/coverage/coverage_call.c|s/[*]missed |= r->before > last .. (decided && !its);/*missed |= false;/
-rounds of any state are those of the elected one (A14)|master/coverage/coverage_state.c|s/^    keep(g, id, true);/    (void)id, (void)g;/
-who receives a state does not know its rounds (A14)|elastic/partial_call.c|s/if (t) t->last = ids.i + 1.;/(void)t;/
-what was not taken comes once more (A14)|elastic/partial_call.c|s/c->why = PARTIAL_LATE;/c->why = PARTIAL_WELL;/
+the round that is undecided waits for the lapsed (A13)|master/coverage/coverage.c|s/all &= c->called .. c->out ../all \&= c->called ||/
 lost parts are not given up (A8)|master/coverage/coverage.c|/^static void give_up/,/^}/s/^        p->committed = false;//
 members may disagree (A3)|master/coverage/coverage_call.c|s/if (fields.i..a == fields.i..b) continue;/continue;/
 a CALL that comes twice counts (A2)|master/coverage/coverage_call.c|s/^    if (msg->partial.version <= p->average_calls) return;//
@@ -991,7 +986,7 @@ who is not heard waits (R7a)|link/links.c|s/^    if (is_unheard(user, c)) return
 a failed call is waited for (A12)|master/coverage/coverage.c|s/^           !c->failed;/           true;/
 who has failed may not call (A12)|master/coverage/coverage_call.c|s/^    if (c && c->failed) {/    if (false) {/
 a failed call tells nobody (A12)|elastic/partial.c|s/^    c->phase = PARTIAL_FAILING;/    partial_finish(p, c, PARTIAL_BROKEN, text); return;/
-missing parts are written (A7)|elastic/partial.c|/^void partial_deliver/,/^}/s/if (c->parts.i..contributors > 0)/if (true)/
+missing parts are written (A7)|elastic/partial.c|/^static void on_end/,/^}/s/if (c->parts.i..contributors > 0)/if (true)/
 who waits for the hook makes room (K16)|master/server/switchboard.c|s/return !c->lost \&\& !c->held \&\&/return !c->lost \&\&/
 a token joins without the right (K13)|master/grants.c|/case WIRE_HELLO:/,/return GRANT_JOIN;/s/return GRANT_JOIN;/return 0;/
 a token downloads without the right (K13)|master/grants.c|s/^    case WIRE_OFFERS_GET:$//
@@ -1042,6 +1037,6 @@ a vote is not asked again (H6)|elastic/session_resume.c|s/if (s->votes\[i\] != V
 letters are not sent (H7)|master/succession/succession.c|s/if (back.resume.installs) send_letters(m, link, h->group);//
 a VERDICT counts twice (H7)|elastic/session_resume.c|s/s->verdicts_again = s->verdicts;//
 no round follows (H7)|master/succession/succession.c|s/^        g->restart = true;//
-a lost round is not told (H8)|elastic/partial.c|s/.missed = !partial_is_under_way(p, tag)/.missed = false/
+a lost round is not told (H8)|elastic/partial.c|s/p->tags\[i\].missed = .*/p->tags[i].missed = false;/;/partial_is_under_way(p, p->tags\[i\].tag);/d
 calls of averages are not sent again (H8)|elastic/session_resume.c|s/^        partial_call_again(&s->partial);//
 MUTANTS

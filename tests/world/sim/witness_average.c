@@ -25,7 +25,7 @@ static uint64_t arguments_of(const struct wire_msg *m)
 
 void witness_partial(struct trace *t, const struct wire_msg *m)
 {
-    static uint64_t ids[6];
+    static uint64_t ids[5];
     static struct trace_part parts[WIRE_PARTS_MAX];
     t->flag = m->partial.word;
     t->number = m->partial.number;
@@ -41,14 +41,11 @@ void witness_partial(struct trace *t, const struct wire_msg *m)
         ids[2] = m->partial.gather_ms;
         ids[3] = m->partial.evict_after;
         ids[4] = bits_of(m->partial.weight);
-        ids[5] = m->partial.number;
-        t->number = 0;
         t->ids = ids;
         t->id_count = ARRAY_COUNT(ids);
         return;
     }
     t->size = m->partial.self;
-    t->digest = m->partial.hash;
     t->value = m->partial.word == PARTIAL_REFUSE
                    ? m->partial.why
                    : m->partial.contributed + 2u * m->partial.last;
