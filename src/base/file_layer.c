@@ -39,12 +39,21 @@ static int list(void *user, void (*seen)(void *to, const char *name), void *to)
 
 static int create_as(void *user, const char *name, mode_t mode, int *file)
 {
-    *file = openat(directory_of(user), name,
+    enum { TRIES = 8 };
+    struct stat info;
+    for (int i = 0; i < TRIES; i++) {
+        *file =
+            openat(directory_of(user), name,
                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (*file < 0) return errno;
-    /* It ends with the process. Without locks nothing is known of the file. */
-    (void)flock(*file, LOCK_EX | LOCK_NB);
-    return 0;
+        if (*file < 0) return errno;
+        /* It ends with the process. Without locks nothing is known of the file.
+         * Somebody who has just looked at it has a lock for a moment, and has
+         * perhaps taken it for one that was left. */
+        while (flock(*file, LOCK_EX) != 0 && errno == EINTR) continue;
+        if (fstat(*file, &info) == 0 && info.st_nlink > 0) return 0;
+        close(*file);
+    }
+    return EBUSY;
 }
 
 static bool is_left(void *user, const char *name)

@@ -28,11 +28,13 @@ static void begin(struct quiet *q)
     (void)pthread_sigmask(SIG_BLOCK, &q->ours, &q->mask);
 }
 
-static void end(const struct quiet *q)
+/* `raised`: by the write. One of another process is for the program. */
+static void end(const struct quiet *q, bool raised)
 {
     static const struct timespec now;
     int error = errno;
-    while (sigtimedwait(&q->ours, NULL, &now) > 0 || errno == EINTR) continue;
+    while (raised && (sigtimedwait(&q->ours, NULL, &now) > 0 || errno == EINTR))
+        continue;
     (void)pthread_sigmask(SIG_SETMASK, &q->mask, NULL);
     errno = error;
 }
@@ -42,7 +44,7 @@ ssize_t quiet_write(int fd, const void *bytes, size_t size)
     struct quiet q;
     begin(&q);
     ssize_t n = write(fd, bytes, size);
-    end(&q);
+    end(&q, n < 0);
     return n;
 }
 
@@ -71,7 +73,7 @@ void quiet_print(const char *format, ...)
     va_end(args);
     (void)fflush(stderr);
     errno = error;
-    end(&q);
+    end(&q, ferror(stderr));
 }
 
 void quiet_flush(void)
@@ -80,7 +82,7 @@ void quiet_flush(void)
     begin(&q);
     (void)fflush(stdout);
     (void)fflush(stderr);
-    end(&q);
+    end(&q, ferror(stdout) || ferror(stderr));
 }
 
 void quiet_process(void)

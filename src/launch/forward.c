@@ -167,10 +167,7 @@ static void file_write(struct stream *stream, const char *bytes, size_t size)
     if (error != 0) sink_break(stream->sink, error);
 }
 
-/* Nobody reads: its ranks are told so by their next write, as without us. A
- * disk that is full or gone is none of their business: what they write then is
- * lost, and the job's status says so. */
-static bool has_no_reader(const struct sink *sink)
+bool sink_has_no_reader(const struct sink *sink)
 {
     return sink->broken && (sink->framed || sink->error == EPIPE);
 }
@@ -289,7 +286,7 @@ static void stream_pump(struct stream *stream)
     if (!stream->sink->broken && !stream_move(stream)) {
         ev_io_stop(stream->sink->loop, &stream->io);
         sink_wait(stream->sink, &stream->waiter);
-    } else if (stream->eof || has_no_reader(stream->sink)) {
+    } else if (stream->eof || sink_has_no_reader(stream->sink)) {
         stream_close(stream);
     } else {
         ev_io_start(stream->sink->loop, &stream->io);

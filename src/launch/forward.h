@@ -40,6 +40,10 @@ bool sink_open(struct sink *sink, struct ev_loop *loop, int shared);
 void sink_close(struct sink *sink);
 bool sink_is_empty(const struct sink *sink);
 bool sink_is_terminal(const struct sink *sink);
+/* Nobody reads: its ranks are told so by their next write, as without us. A
+ * disk that is full or gone is none of their business: what they write then is
+ * lost, and the job's status says so. */
+bool sink_has_no_reader(const struct sink *sink);
 
 /* Prints a message of the launcher on a line of its own (newline is added).
  * Dropped when even the reserve for such lines is full. */

@@ -68,7 +68,7 @@ static bool on_output(struct rank *rank, const struct link_frame *frame)
     bool is_error = frame->type == LINK_ERR;
     struct stream *stream = is_error ? &rank->proc.err : &rank->proc.out;
     if (!stream->sink) return true;
-    if (stream->sink->broken) close_output(rank, is_error);
+    if (sink_has_no_reader(stream->sink)) close_output(rank, is_error);
     if (stream_offer(stream, frame->bytes, frame->size)) return true;
     remote_wait(rank->host->remote, stream->sink);
     return false;
@@ -153,18 +153,12 @@ void job_look(struct job *job, uint64_t id, uint64_t host, uint32_t pid)
     agents_tell(job, LINK_LOOK, (int64_t[]){(int64_t)id, (int64_t)host, pid});
 }
 
-static bool some_evicted(const struct job *job)
-{
-    for (uint32_t i = 0; i < job->count; i++)
-        if (job->ranks[i].evicted && job->ranks[i].proc.alive) return true;
-    return false;
-}
-
 void job_evicted(struct job *job, uint64_t host, uint32_t pid, bool back)
 {
     int64_t ms = job->setup.options->deadline_ns / PCCL_MS;
     if (ms == 0) ms = DEADLINE_DEFAULT_MS;
-    if (back && !some_evicted(job)) return;
+    if (back && !job->evicts) return;
+    job->evicts = true;
     for (uint32_t i = 0; i < job->count && host == host_id(); i++) {
         struct rank *rank = &job->ranks[i];
         if (rank->host->remote || !proc_has(&rank->proc, (pid_t)pid)) continue;

@@ -44,6 +44,7 @@ struct job {
     struct job_setup setup;
     struct rank *ranks;
     uint32_t count; /* spares included */
+    bool evicts;    /* a process was to be ended (M10g), perhaps by an agent */
     struct placement placement;
     struct host *hosts;
     uint32_t host_count;

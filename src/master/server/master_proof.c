@@ -212,6 +212,7 @@ static void tell_evicted(struct master_server *s,
     bool back = note->kind == NOTE_REGISTERED;
     bool evicted = note->kind == NOTE_EVICTED && note->code == WIRE_EVICT_FINAL;
     if (!s->options.evicted || (!back && !evicted)) return;
+    if (s->abort_due) return; /* all are dropped, and end with the job */
     if (evicted && takes_part(&s->machine, note->peer)) return;
     s->options.evicted(s->options.user, note->peer->info.host & ~(uint64_t)1,
                        note->peer->info.pid, back);

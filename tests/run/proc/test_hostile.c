@@ -265,6 +265,13 @@ static int descriptors_used(void)
     return used;
 }
 
+/* Whoever connects raises the limit as far as it may. */
+static void allow_descriptors(struct seat *seat, int limit)
+{
+    struct rlimit r = {(rlim_t)limit, (rlim_t)limit};
+    SEAT_EQUAL(seat, setrlimit(RLIMIT_NOFILE, &r), 0);
+}
+
 static void limit_descriptors(struct seat *seat, int limit)
 {
     struct rlimit r;
@@ -290,20 +297,20 @@ static void few_body(struct seat *seat)
     bool success = false;
     int failures = 0;
     int used = fill_holes(seat);
-    for (int more = 0; more < 16; more++) {
+    for (int more = 15; more >= 0; more--) {
         char text[200] = "";
         pcclComm_t *comm = seat_create(seat);
-        limit_descriptors(seat, used + more);
+        allow_descriptors(seat, used + more);
         pcclResult_t rc = pcclConnect(comm);
-        success = rc == pcclSuccess;
-        failures += !success;
-        SEAT_CHECK(seat, success || rc == pcclInternalError ||
+        bool well = rc == pcclSuccess;
+        success |= well;
+        failures += !well;
+        SEAT_CHECK(seat, well || rc == pcclInternalError ||
                              rc == pcclMasterConnectionFailed);
         SEAT_EQUAL(seat, pcclGetLastError(comm, text, sizeof text),
                    pcclSuccess);
-        SEAT_CHECK(seat, success || text[0] != '\0');
+        SEAT_CHECK(seat, well || text[0] != '\0');
         SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
-        limit_descriptors(seat, 1024);
         SEAT_EQUAL(seat, descriptors_used(), used);
     }
     SEAT_CHECK(seat, success && failures >= 5);
