@@ -40,6 +40,8 @@ static void ask_table(const struct engine *e, const struct plan_request *r,
         struct fast_choice next;
         p.count = c->most + 1;
         next.fast = algorithm_choose_range(&p, &next.most)->fast;
+        /* No range is known from here on: operations as usual. */
+        if (next.most == p.count && p.count < PLAN_SEGMENT_MAX) return;
         if (next.fast != c->fast && ++c == choices + FAST_CHOICES) return;
         *c = next;
     }
@@ -490,7 +492,11 @@ struct op *fast_convert(struct engine *e)
     /* As its DATA had it; `cached` gives the slot, and may have a part of this
      * sum when all are heard (rule D6). */
     if (!q->pairs) op->confirm = false;
-    if (all) op_drop_older(e, op);
+    if (all && op_cached_result(e, op->scope_number, op->r.tag)) {
+        /* The place of the older copy is kept, whoever else wants one. */
+        if (!op->reserved) (void)op_reserve_result(e, op);
+        op_drop_older(e, op);
+    }
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];
         bool above = !q->tree || plan_is_parent(&op->plan, ep->rank);
