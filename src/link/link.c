@@ -385,10 +385,11 @@ enum link_status links_status(struct links *n, uint64_t id)
     return LINK_WAITS;
 }
 
-uint32_t links_width(const struct links *n)
+uint32_t conn_sisters(const struct links *n, uint32_t number)
 {
-    bool more = n->pool_auto && n->pool_size < POOL_HIGH_RTT;
-    return more ? POOL_HIGH_RTT : n->pool_size;
+    const struct conn *c = n->conns[number];
+    const struct link *l = c ? c->link : NULL;
+    return l ? l->want : 1;
 }
 
 bool conn_is_long(const struct links *n, uint32_t number)

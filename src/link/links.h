@@ -110,8 +110,8 @@ void conn_measured(struct links *n, uint32_t number, pccl_ns rtt);
 /* The connection is part of a ring that may cross a high RTT, even if its own
  * is low: data that wait in its queues delay all others. */
 bool conn_is_long(const struct links *n, uint32_t number);
-/* The most connections that a link with a high RTT has. */
-uint32_t links_width(const struct links *n);
+/* Connections that carry data of one link, with this one; 1: it has none. */
+uint32_t conn_sisters(const struct links *n, uint32_t number);
 void conn_closed(struct links *n, uint32_t number);
 /* The address for received bytes; 0: do not read now. */
 size_t conn_rx_window(struct links *n, uint32_t number, uint8_t **to);

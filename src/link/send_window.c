@@ -51,14 +51,14 @@ static void set_size(int fd, uint32_t size)
         (void)setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &lock, sizeof lock);
 }
 
-void send_window_open(struct send_window *w, int fd, uint32_t shares)
+void send_window_open(struct send_window *w, int fd)
 {
     int lock = 0;
-    *w = (struct send_window){.shares = shares};
+    *w = (struct send_window){.shares = 1};
     w->may_set =
         setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &lock, sizeof lock) == 0;
     if (!w->may_set) return;
-    w->size = share(w, WINDOW_FIRST);
+    w->size = WINDOW_FIRST;
     set_size(fd, w->size);
 }
 
@@ -71,10 +71,22 @@ pccl_ns send_window_path_rtt(int fd)
     return (pccl_ns)(known ? info.tcpi_min_rtt : info.tcpi_rtt) * 1000;
 }
 
-void send_window_look(struct send_window *w, int fd, pccl_ns now)
+/* What one had is for all of them. */
+static void set_shares(struct send_window *w, int fd, uint32_t shares)
+{
+    bool more = shares > w->shares;
+    w->shares = shares;
+    if (!more || w->size <= share(w, WINDOW_FIRST)) return;
+    w->size = share(w, WINDOW_FIRST);
+    set_size(fd, w->size);
+}
+
+void send_window_look(struct send_window *w, int fd, uint32_t shares,
+                      pccl_ns now)
 {
     struct tcp_info info = {0};
     socklen_t size = sizeof info;
+    if (shares != w->shares) set_shares(w, fd, shares);
     if (now < w->looked_at) return;
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
     struct send_path path = {.rtt = (pccl_ns)info.tcpi_rtt * 1000,

@@ -45,11 +45,13 @@ bool send_window_is_lossy(const struct send_path *path);
  * none. */
 pccl_ns send_window_path_rtt(int fd);
 
-/* Of a new connection, one of `shares` of its link. */
-void send_window_open(struct send_window *w, int fd, uint32_t shares);
+/* Of a new connection, the only one of its link so far. */
+void send_window_open(struct send_window *w, int fd);
 
-/* Looks at the socket, at most once in a round trip, and sets its window. Once,
+/* Looks at the socket, at most once in a round trip, and sets its window, as
+ * one of `shares` connections of its link. Once,
  * if the connection loses much, it changes to BBR, if the kernel has it. */
-void send_window_look(struct send_window *w, int fd, pccl_ns now);
+void send_window_look(struct send_window *w, int fd, uint32_t shares,
+                      pccl_ns now);
 
 #endif

@@ -100,20 +100,20 @@ void comm_io_close(void *comm, uint32_t number)
     shared_memory_free(&s->share);
 }
 
-static void tune_high_rtt(const pcclComm_t *c, struct comm_socket *s, int fd)
+static void tune_high_rtt(struct comm_socket *s, int fd)
 {
     s->high_rtt = true;
     io_addr_tune_high_rtt(fd);
-    send_window_open(&s->window, fd, links_width(c->session->links));
+    send_window_open(&s->window, fd);
 }
 
 /* Returns the round-trip time of the connection. */
-static pccl_ns tune(const pcclComm_t *c, struct comm_socket *s, int fd)
+static pccl_ns tune(struct comm_socket *s, int fd)
 {
     struct io_addr peer = io_addr_peer(fd);
     pccl_ns rtt = io_addr_rtt(fd);
     io_addr_tune(fd, &peer);
-    if (rtt >= RTT_HIGH) tune_high_rtt(c, s, fd);
+    if (rtt >= RTT_HIGH) tune_high_rtt(s, fd);
     return rtt;
 }
 
@@ -143,8 +143,7 @@ static bool finish_connecting(pcclComm_t *c, uint32_t number)
     if (error == 0 && !admits(c, s->fd, true)) error = EACCES;
     if (error == 0 && !comm_secure_link(c, SECURE_DIALER, &s->secure))
         error = ENOMEM;
-    if (error == 0)
-        engine_measured(c->session->engine, number, tune(c, s, s->fd));
+    if (error == 0) engine_measured(c->session->engine, number, tune(s, s->fd));
     engine_dialed(c->session->engine, number, error == 0);
     return true;
 }
@@ -234,9 +233,11 @@ static bool transmit_now(pcclComm_t *c, uint32_t number)
     s->blocked = false;
     engine_clear_dirty(e, number);
     size_t done = 0, most = turn_size(c);
-    if (!s->high_rtt && engine_is_long(e, number)) tune_high_rtt(c, s, s->fd);
+    if (!s->high_rtt && engine_is_long(e, number)) tune_high_rtt(s, s->fd);
     if (s->high_rtt && !s->connecting)
-        send_window_look(&s->window, s->fd, links_now(c->session->links));
+        send_window_look(&s->window, s->fd,
+                         conn_sisters(c->session->links, number),
+                         links_now(c->session->links));
     for (int turn = 0; s->fd >= 0; turn++) {
         if (comm_shm_sends(c, number))
             return comm_shm_transmit(c, number) || moved;
@@ -445,7 +446,7 @@ static void on_listener_event(void *comm, struct io_watch *w)
                              &c->io.sockets[number].secure) &&
             engine_accepted(c->session->engine, number)) {
             engine_measured(c->session->engine, number,
-                            tune(c, &c->io.sockets[number], fd));
+                            tune(&c->io.sockets[number], fd));
         } else {
             LOG(LOG_WARN, "too many connections: one refused");
             if (number != NO_CONN) {
