@@ -6,11 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool coverage_lives(const struct master *m, const struct coverage_member *c)
+static bool stays(const struct master *m, const struct coverage_member *c)
 {
     const struct master_peer *p = &m->peers[c->link];
-    return p->state == PEER_MEMBER && p->info.id == c->id && !p->leaving &&
-           !c->failed;
+    return p->state == PEER_MEMBER && p->info.id == c->id && !p->leaving;
+}
+
+bool coverage_lives(const struct master *m, const struct coverage_member *c)
+{
+    return !c->failed && stays(m, c);
 }
 
 bool coverage_waits(const struct master *m, const struct coverage_member *c)
@@ -203,11 +207,12 @@ static void count_absences(const struct master_group *g,
     }
 }
 
+/* Whose call has failed is absent like any other. */
 static void evict_absent(struct master *m, const struct coverage_round *r)
 {
     for (uint32_t i = 0; i < r->member_count; i++) {
         const struct coverage_member *c = &r->members[i];
-        if (r->args.evict_after == 0 || !coverage_lives(m, c) ||
+        if (r->args.evict_after == 0 || !stays(m, c) ||
             c->absences < r->args.evict_after)
             continue;
         master_drop(m, c->link,

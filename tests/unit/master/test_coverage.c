@@ -362,6 +362,26 @@ static void test_absence(void **state) /* A10 */
     assert_non_null(strstr(said, "close 2: it contributed to no part"));
 }
 
+/* Its calls fail, and it has contributed to no part. */
+static void test_absence_of_a_failed_one(void **state) /* A10, A12 */
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        evicting_call(0);
+        evicting_call(1);
+        later(2);
+        evicting_call(2);
+        failed(2, number());
+        said[0] = '\0';
+        folded(0, 0, 3);
+        folded(1, 1, 3);
+        holds(0, "1");
+        assert_null(strstr(said, "close"));
+        holds(1, "0");
+    }
+    assert_non_null(strstr(said, "close 2: it contributed to no part"));
+}
+
 /* Absent, there, absent again: never twice in a row. */
 static void test_absence_now_and_then(void **state) /* A10 */
 {
@@ -551,6 +571,7 @@ int main(void)
         TEST(test_alone_and_brought_along),
         TEST(test_lapsed_and_brought_along),
         TEST(test_absence),
+        TEST(test_absence_of_a_failed_one),
         TEST(test_absence_now_and_then),
         TEST(test_absence_of_all),
         TEST(test_absence_around_nothing),

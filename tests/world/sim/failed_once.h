@@ -105,6 +105,7 @@ static const struct {
     {"averages", 706495},   /* M15: a tick that was too late by its own clock */
     {"averages", 372},      /* A7: a part that only those who are gone had */
     {"masters", 112},       /* A5: data of a round of the former coordinator */
+    {"masters", 80},        /* A10: absent, and its last call had failed */
 };
 
 #endif

@@ -949,7 +949,7 @@ collectives of too few (M14b)|elastic/session_launch.c|s/s->notified.view->world
 too few by the view in force (M14b)|elastic/session_launch.c|s/s->notified.view->world < s->minimum/s->view->world < s->minimum/
 founders are fewer than the minimum (M14c)|master/master.c|s/^    if (m->alone .. m->minimum > m->quorum) m->quorum = m->minimum;//
 who waits is told again and again (M14d)|master/admission.c|s/^    m->waits = true;//
-who leaves is waited for (A1)|master/coverage/coverage.c|s/ \&\& !p->leaving \&\&$/ \&\&/
+who leaves is waited for (A1)|master/coverage/coverage.c|/^static bool stays/,/^}/s/ \&\& !p->leaving;$/;/
 a part of one holder is committed (A7)|master/coverage/coverage.c|s/holders > 0 && 2 . holders >= waiting/holders > 0/
 END without all parts (A8)|master/coverage/coverage.c|s/^        if (has_all(r, i))$/        if (true)/
 late callers open a round (A2)|master/coverage/coverage_call.c|s/^        if (c && !c->called && !c->out) return r;//
@@ -974,6 +974,7 @@ released while somebody waits (A9)|master/coverage/coverage.c|s/^    if (!is_ove
 fetches for ever (A9)|master/coverage/coverage.c|s/else if (m->now >= lapses_at(r, c))/else if (false)/
 a round without parts counts (A10)|master/coverage/coverage.c|s/past + any;/past + 1;/
 absences are not in a row (A10)|master/coverage/coverage.c|s/c->absences = c->contributed ? 0 : past + any;/c->absences = past + (any \&\& !c->contributed);/
+whose call has failed is not absent (A10)|master/coverage/coverage.c|/^static void evict_absent/,/^}/s/!stays(m, c)/!coverage_lives(m, c)/
 who a round evicts is gone later (A4)|master/master.c|s/} while (master_count(m, PEER_MEMBER) < members);/} while (false);/
 rounds of the dead stay (A1)|master/coverage/coverage.c|s/bool dead = .*/bool dead = false;/
 who calls amid gets no PLAN (A4)|master/coverage/coverage_call.c|s/r->changed .= r->state == COVERAGE_MOVING;/r->changed |= false;/
@@ -983,7 +984,7 @@ more chunks are asked for at a time (A5)|elastic/partial_move.c|s/m->asked\[kind
 half a contribution is folded (A6)|elastic/partial.c|s/m->input.here == m->input.count;/m->input.here > 0;/
 weights are ignored (A6)|elastic/partial.c|s/weights.n... = m->weight;/weights[n++] = 1;/
 who is not heard waits (R7a)|link/links.c|s/^    if (is_unheard(user, c)) return false;//
-a failed call is waited for (A12)|master/coverage/coverage.c|s/^           !c->failed;/           true;/
+a failed call is waited for (A12)|master/coverage/coverage.c|s/^    return !c->failed \&\& stays(m, c);/    return stays(m, c);/
 who has failed may not call (A12)|master/coverage/coverage_call.c|s/^    if (c && c->failed) {/    if (false) {/
 a failed call tells nobody (A12)|elastic/partial.c|s/^    c->phase = PARTIAL_FAILING;/    partial_finish(p, c, PARTIAL_BROKEN, text); return;/
 missing parts are written (A7)|elastic/partial.c|/^static void on_end/,/^}/s/if (c->parts.i..contributors > 0)/if (true)/
