@@ -29,7 +29,9 @@ static void begin(struct quiet *q)
     (void)pthread_sigmask(SIG_BLOCK, &q->ours, &q->mask);
 }
 
-/* `raised`: by the write. One of another process is for the program. */
+/* `raised`: the write has not taken all, so it may have raised one. A pipe
+ * whose reader goes meanwhile has even taken a part. Without that a signal is
+ * of another process, and for the program. */
 static void end(const struct quiet *q, bool raised)
 {
     static const struct timespec now;
@@ -45,7 +47,7 @@ ssize_t quiet_write(int fd, const void *bytes, size_t size)
     struct quiet q;
     begin(&q);
     ssize_t n = write(fd, bytes, size);
-    end(&q, n < 0);
+    end(&q, n < 0 || (size_t)n < size);
     return n;
 }
 

@@ -93,6 +93,32 @@ static void test_pending(void **state)
     close(fd);
 }
 
+static void *reads_a_byte(void *fd)
+{
+    char byte;
+    ssize_t n = read(*(int *)fd, &byte, 1);
+    close(*(int *)fd);
+    return (void *)(intptr_t)n;
+}
+
+/* Its reader goes in the middle: a part was written, and the signal comes. */
+static void test_reader_leaves(void **state)
+{
+    (void)state;
+    static char text[1 << 20]; /* more than a pipe holds */
+    pthread_t reader;
+    int ends[2];
+    void *n;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(pthread_create(&reader, NULL, reads_a_byte, ends), 0);
+    ssize_t done = quiet_write(ends[1], text, sizeof text);
+    assert_int_equal(pthread_join(reader, &n), 0);
+    assert_int_equal((intptr_t)n, 1);
+    assert_in_range(done, 1, sizeof text - 1);
+    assert_int_equal(came, 0);
+    close(ends[1]);
+}
+
 static void *writes(void *fd)
 {
     for (int i = 0; i < 1000; i++) (void)quiet_write(*(int *)fd, "x", 1);
@@ -149,8 +175,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, setup)
     const struct CMUnitTest tests[] = {
-        TEST(test_no_reader), TEST(test_no_room), TEST(test_pending),
-        TEST(test_threads),   TEST(test_print),   TEST(test_process),
+        TEST(test_no_reader),     TEST(test_no_room), TEST(test_pending),
+        TEST(test_reader_leaves), TEST(test_threads), TEST(test_print),
+        TEST(test_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
