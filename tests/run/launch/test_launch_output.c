@@ -218,6 +218,10 @@ static void test_full_disks(void **state)
         {"\"$LAUNCHER\" -n 2 -outfile-pattern /dev/full sh -c "
          "'echo line; echo line; echo end >&2'",
          "", "end"},
+        {"\"$LAUNCHER\" --launcher fork -hosts localhost,far -n 2 sh -c "
+         "'i=0; while [ $i -lt 20000 ]; do echo line; i=$((i + 1)); done; "
+         "echo end of $RANK >&2' >/dev/full",
+         "", "end of 1"},
     };
     (void)state;
     const char *master = run_master;
