@@ -60,8 +60,8 @@ static void child_ended(struct ev_loop *loop, ev_child *child, int events)
     ev_timer_again(loop, &proc->sweep);
 }
 
-/* Who does not die by SIGKILL waits in the kernel (state D), for as long as a
- * disk or another host wishes. */
+/* A process that does not die by SIGKILL waits in the kernel (state D), for as
+ * long as a disk or another host wishes. */
 void proc_leave(struct proc *proc)
 {
     if (!proc->alive) return;

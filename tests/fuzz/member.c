@@ -221,7 +221,7 @@ static void write_shared(struct member *u, uint32_t conn, const uint8_t *bytes,
     }
 }
 
-/* What is not read waits in the socket, here for good. */
+/* Bytes that are not read wait in the socket, here for good. */
 static void receive_socket(struct member *u, uint32_t conn,
                            const uint8_t *bytes, size_t size)
 {

@@ -358,7 +358,7 @@ static bool socket_add(struct master_server *s, int fd,
     return false;
 }
 
-/* Rule M1. What has come from the stranger meanwhile may be its HELLO. */
+/* Rule M1. The bytes that came meanwhile may be the stranger's HELLO. */
 static void make_room(struct master_server *s)
 {
     struct master_conn *c;

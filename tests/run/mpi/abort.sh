@@ -1,6 +1,7 @@
 #!/bin/sh
 # abort.sh MASTER SURVIVE - tests the default reaction to a killed rank: under
-# the launcher's supervision, and with ranks started by hand.
+# the launcher's supervision, and with ranks started by hand; and that a rank
+# that ends the run evicts nobody.
 set -eu
 master=$1 survive=$2
 work=$(mktemp -d)
@@ -20,6 +21,13 @@ timeout 300 "$master" -n 3 "$survive" abort >"$work/out" 2>&1 || status=$?
 [ $status = 137 ] || fail "status $status, not 137"
 grep -q 'rank 1 .*killed by signal 9\|process lost: rank 1' "$work/out" ||
     fail "rank 1 is not named"
+
+# The coordinator drops all members of a run that one ends; that evicts nobody.
+status=0
+timeout 300 "$master" -n 3 -print-all-exitcodes "$survive" ends_all \
+    >"$work/out" 2>&1 || status=$?
+[ $status = 7 ] || fail "status $status, not 7"
+if grep -q evicted "$work/out"; then fail "a rank counts as evicted"; fi
 
 : >"$work/master"
 "$master" --listen 127.0.0.1:0 --quorum 3 >"$work/master" 2>&1 &

@@ -283,6 +283,14 @@ static int alone(void)
     return conform_end();
 }
 
+/* The victim ends the run; the others would never. */
+static int ends_all(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == victim) MPI_Abort(MPI_COMM_WORLD, 7);
+    for (;;) pause();
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -299,5 +307,6 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "gather") == 0) return gather();
     if (argc > 1 && strcmp(argv[1], "alone") == 0) return alone();
     if (argc > 2 && strcmp(argv[1], "topology") == 0) return topology(argv[2]);
+    if (argc > 1 && strcmp(argv[1], "ends_all") == 0) return ends_all();
     return fatal();
 }

@@ -265,7 +265,7 @@ static int descriptors_used(void)
     return used;
 }
 
-/* Whoever connects raises the limit as far as it may. */
+/* A process that connects raises the limit as far as it may. */
 static void allow_descriptors(struct seat *seat, int limit)
 {
     struct rlimit r = {(rlim_t)limit, (rlim_t)limit};

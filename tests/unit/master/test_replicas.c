@@ -380,9 +380,9 @@ static void test_nobody_is_left(void **state)
     assert_true(master_next_tick(master) == PCCL_NEVER);
 }
 
-/* Who wants to download before joining learns nothing wrong (S10b): not that
- * the run is empty, while its members may come to this coordinator, or have
- * another one. The first member of a new run may ask, too. */
+/* A process that downloads before it joins learns nothing wrong (S10b): not
+ * that the run is empty, while its members may come to this coordinator, or
+ * have another one. The first member of a new run may ask, too. */
 static void ask_for_offers(uint32_t link)
 {
     struct wire_msg m = {.type = WIRE_OFFERS_GET};

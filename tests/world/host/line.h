@@ -14,7 +14,7 @@ typedef size_t line_put(void *net, uint32_t conn, const uint8_t *bytes,
                         size_t size);
 typedef size_t line_get(void *net, uint32_t conn, uint8_t *to, size_t room);
 
-/* What is to be sent next, as far as it is taken. 0: none was. */
+/* The bytes to be sent next, as far as they are taken. 0: none were. */
 static inline size_t line_send(struct links *n, uint32_t conn, line_put *put,
                                void *net)
 {
@@ -102,7 +102,7 @@ static inline size_t line_put_shared(struct channel *c, const uint8_t *bytes,
     return size;
 }
 
-/* What has come in the memory of a connection. False: none, or it is not
+/* Bytes that have come in the memory of a connection. False: none, or it is not
  * wanted, or the channel is broken. */
 static inline bool line_receive_shared(struct links *n, uint32_t conn)
 {
