@@ -28,7 +28,7 @@ static void url_print(const struct address *at, const char *token, char *line,
         snprintf(shown.host, sizeof shown.host, "127.0.0.1");
     address_print(&shown, text, sizeof text);
     snprintf(line, size, "status at http://%s/%s%s", text,
-             token ? "?token=" : "", token ? token : "");
+             token ? "/#token=" : "", token ? token : "");
 }
 
 struct master_http *web_open(const struct address *at, struct ev_loop *loop,

@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <ev.h>
+#include <limits.h>
 #include <microhttpd.h>
 #include <semaphore.h>
 #include <stdarg.h>
@@ -33,6 +34,7 @@ struct MHD_Daemon {
     MHD_AccessHandlerCallback asked;
     void *user;
     int fd;
+    MHD_NotifyConnectionCallback notify;
 };
 
 struct MHD_Response {
@@ -43,8 +45,9 @@ struct MHD_Response {
 };
 
 struct MHD_Connection {
-    char text[5][WORD_SIZE]; /* host, authorization, token, after; the path */
-    bool given[4];
+    char text[4][WORD_SIZE]; /* host, authorization, after; the path */
+    bool given[3];
+    void *client;    /* the server's */
     unsigned status; /* of the answer, or 0 */
     size_t size;
 };
@@ -54,6 +57,7 @@ static struct ev_loop *loop;
 static int64_t now_ns = PCCL_S;
 static uint32_t responses; /* that are not freed */
 static bool deaf;          /* the loop does not turn */
+static bool own;           /* the client is a process of this user */
 static uint32_t interrupts, writings;
 
 /* -------------------------------------------------------------- the library */
@@ -68,7 +72,12 @@ struct MHD_Daemon *MHD_start_daemon(unsigned flags, uint16_t port,
     (void)flags, (void)port, (void)accepts, (void)accepts_user;
     va_start(list, user);
     assert(va_arg(list, int) == MHD_OPTION_LISTEN_SOCKET);
-    daemon_made = (struct MHD_Daemon){asked, user, va_arg(list, int)};
+    daemon_made = (struct MHD_Daemon){asked, user, va_arg(list, int), NULL};
+    assert(va_arg(list, int) == MHD_OPTION_CONNECTION_LIMIT);
+    assert(va_arg(list, unsigned) > 0);
+    assert(va_arg(list, int) == MHD_OPTION_NOTIFY_CONNECTION);
+    daemon_made.notify = va_arg(list, MHD_NotifyConnectionCallback);
+    assert(va_arg(list, void *) == user);
     va_end(list);
     return &daemon_made;
 }
@@ -137,9 +146,8 @@ const char *MHD_lookup_connection_value(struct MHD_Connection *c,
                                         enum MHD_ValueKind kind,
                                         const char *key)
 {
-    static const char *const keys[] = {"Host", "Authorization", "token",
-                                       "after"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const keys[] = {"Host", "Authorization", "after"};
+    for (int i = 0; i < 3; i++) {
         if (strcmp(key, keys[i]) != 0) continue;
         assert(kind == (i < 2 ? MHD_HEADER_KIND : MHD_GET_ARGUMENT_KIND));
         return c->given[i] ? c->text[i] : NULL;
@@ -147,8 +155,28 @@ const char *MHD_lookup_connection_value(struct MHD_Connection *c,
     abort();
 }
 
+const union MHD_ConnectionInfo *
+MHD_get_connection_info(struct MHD_Connection *c,
+                        enum MHD_ConnectionInfoType type, ...)
+{
+    static union MHD_ConnectionInfo info;
+    if (type == MHD_CONNECTION_INFO_CONNECTION_FD)
+        info.connect_fd = INT_MAX;
+    else
+        info.socket_context = c->client;
+    return &info;
+}
+
 /* ----------------------------------------------------------- the coordinator
  */
+
+bool __wrap_same_user_admits(int fd, bool called, char *why, size_t size);
+bool __wrap_same_user_admits(int fd, bool called, char *why, size_t size)
+{
+    assert(fd == INT_MAX && !called && size > 0);
+    why[0] = '\0';
+    return own;
+}
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 int __wrap_clock_gettime(clockid_t id, struct timespec *t)
@@ -159,9 +187,12 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *t)
 }
 
 /* The loop turns while the thread of the web server waits for it. */
-int __wrap_sem_timedwait(sem_t *sem, const struct timespec *until);
-int __wrap_sem_timedwait(sem_t *sem, const struct timespec *until)
+int __wrap_sem_clockwait(sem_t *sem, clockid_t clock,
+                         const struct timespec *until);
+int __wrap_sem_clockwait(sem_t *sem, clockid_t clock,
+                         const struct timespec *until)
 {
+    assert(clock == CLOCK_MONOTONIC);
     errno = EINTR;
     if (interrupts > 0 && interrupts--) return -1;
     if (!deaf) ev_run(loop, EVRUN_NOWAIT);
@@ -223,23 +254,25 @@ static void fill_client(struct fuzz_input *in, struct MHD_Connection *c)
     static const char *const numbers[] = {"0", "3", "18446744073709551616",
                                           "4x"};
     uint8_t bits = fuzz_u8(in);
-    for (int i = 0; i < 4; i++) c->given[i] = bits >> i & 1;
+    for (int i = 0; i < 3; i++) c->given[i] = bits >> i & 1;
+    own = bits & 8;
     if (c->given[0]) word(in, hosts, c->text[0], "");
     if (c->given[1])
         word(in, tokens, c->text[1], bits & 16 ? "Bearer " : "Basic ");
-    if (c->given[2]) word(in, tokens, c->text[2], "");
-    if (c->given[3]) word(in, numbers, c->text[3], "");
-    (void)snprintf(c->text[4], sizeof c->text[4], "%s", paths[bits >> 5]);
-    if (fuzz_u8(in) >= 240) word(in, paths, c->text[4], "/");
+    if (c->given[2]) word(in, numbers, c->text[2], "");
+    (void)snprintf(c->text[3], sizeof c->text[3], "%s", paths[bits >> 5]);
+    if (fuzz_u8(in) >= 240) word(in, paths, c->text[3], "/");
 }
 
-/* Who does not know the token learns nothing. */
+/* Who does not know the token, and another user, learns nothing. */
 static void check_secret(const struct MHD_Connection *c, bool secret)
 {
-    bool knows = (c->given[2] && strcmp(c->text[2], TOKEN) == 0) ||
-                 (c->given[1] && strcmp(c->text[1], "Bearer " TOKEN) == 0);
-    if (!secret || knows) return;
-    assert(c->status != 200 || strcmp(c->text[4], "/healthz") == 0);
+    bool knows = c->given[1] && strcmp(c->text[1], "Bearer " TOKEN) == 0;
+    if (c->status != 200 || strcmp(c->text[3], "/healthz") == 0) return;
+    if (secret)
+        assert(knows || strcmp(c->text[3], "/") == 0);
+    else
+        assert(own);
 }
 
 static void ask(struct fuzz_input *in, bool secret)
@@ -252,19 +285,23 @@ static void ask(struct fuzz_input *in, bool secret)
     interrupts = bits >> 4 & 1;
     now_ns += (int64_t)(bits >> 5) * PCCL_S / 10;
     fill_client(in, &c);
+    daemon_made.notify(daemon_made.user, &c, &c.client,
+                       MHD_CONNECTION_NOTIFY_STARTED);
     size_t body = 0;
     enum MHD_Result first =
-        daemon_made.asked(daemon_made.user, &c, c.text[4], methods[bits % 8],
+        daemon_made.asked(daemon_made.user, &c, c.text[3], methods[bits % 8],
                           "HTTP/1.1", NULL, &body, &state);
     if (c.status == 0) {
         assert(first == MHD_YES && state);
         body = fuzz_u8(in) == 255 ? 3 : 0;
         enum MHD_Result second = daemon_made.asked(
-            daemon_made.user, &c, c.text[4], methods[bits % 8], "HTTP/1.1",
+            daemon_made.user, &c, c.text[3], methods[bits % 8], "HTTP/1.1",
             body ? "any" : NULL, &body, &state);
         assert(body > 0 ? second == MHD_NO : c.status != 0);
     }
     check_secret(&c, secret);
+    daemon_made.notify(daemon_made.user, &c, &c.client,
+                       MHD_CONNECTION_NOTIFY_CLOSED);
 }
 
 static void words_of_operators(struct fuzz_input *in)

@@ -18,7 +18,7 @@ static enum http_route route_of(const char *path)
 static bool is_token(const char *given, const char *token)
 {
     size_t size = strlen(token);
-    size_t got = given ? strlen(given) : 0;
+    size_t got = strlen(given);
     volatile unsigned char differ = got != size;
     for (size_t i = 0; i < size; i++) {
         char c = i < got ? given[i] : '\0';
@@ -31,9 +31,8 @@ static bool may_read(const struct http_request *r, const char *token)
 {
     static const char scheme[] = "Bearer ";
     const char *bearer = r->authorization;
-    if (bearer && strncasecmp(bearer, scheme, sizeof scheme - 1) == 0)
-        return is_token(bearer + sizeof scheme - 1, token);
-    return is_token(r->token, token);
+    return bearer && strncasecmp(bearer, scheme, sizeof scheme - 1) == 0 &&
+           is_token(bearer + sizeof scheme - 1, token);
 }
 
 /* localhost, or an address: no name that a stranger's DNS answers for. */
@@ -51,10 +50,12 @@ int http_gate(const struct http_request *r, const char *token,
               enum http_route *route)
 {
     *route = route_of(r->path);
-    if (*route != HTTP_HEALTH) {
-        if (token && !may_read(r, token)) return 401;
-        if (!token && r->host && !is_own_name(r->host)) return 403;
-    }
+    if (token && *route != HTTP_HEALTH && *route != HTTP_PAGE &&
+        !may_read(r, token))
+        return 401;
+    if (!token && *route != HTTP_HEALTH &&
+        (!r->own || (r->host && !is_own_name(r->host))))
+        return 403;
     if (*route == HTTP_ROUTES) return 404;
     if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0)
         return 405;

@@ -24,16 +24,19 @@ struct http_request {
     const char *method, *path;
     const char *host;          /* header Host */
     const char *authorization; /* header Authorization */
-    const char *token;         /* ?token= */
+    bool own; /* it is a process of this user or of root (rule L9) */
 };
 
-/* The status of the answer: 200; 401: the token is missing or wrong; 403: a
- * page of another site asks; 404; 405. With 200 and 405, *route is the path's.
+/* The status of the answer: 200; 401: the token is missing or wrong; 403:
+ * another user asks, or a page of another site; 404; 405. With 200 and 405,
+ * *route is the path's.
  *
- * `token` is what a client must know; NULL: nothing. Without one, names of this
- * host alone are taken for it, so that no site can lead the browser of somebody
- * who sits here to this server under the name of the site. HTTP_HEALTH is
- * everybody's. */
+ * `token` is what a client must know; NULL: nothing, but then it is of the user
+ * who runs this, and names of this host alone are taken for it, so that no site
+ * can lead the browser of that user to this server under the name of the site.
+ * HTTP_HEALTH is everybody's; so is, where there is a token, HTTP_PAGE, which
+ * tells nothing by itself: the browser keeps what stands behind the # of its
+ * address, and the page sends that as the token. */
 int http_gate(const struct http_request *request, const char *token,
               enum http_route *route);
 

@@ -5,6 +5,7 @@
 #include "../../base/fork_guard.h"
 #include "../../base/io_addr.h"
 #include "../../base/io_wake.h"
+#include "../../base/same_user.h"
 #include "http_gate.h"
 #include "master_listen.h"
 #include "master_server.h"
@@ -19,18 +20,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 enum {
-    CLIENTS_MAX = 32,            /* connections */
-    CLIENTS_OF_ADDRESS_MAX = 16, /* connections from one address */
-    CLIENT_MEMORY = 16 * 1024,   /* bytes, for its request */
-    CLIENT_IDLE = 15,            /* s until it is closed */
-    LOOP_SHARE = 20,             /* of the loop's time for others */
+    CLIENTS_MAX = 32,          /* connections */
+    CLIENT_MEMORY = 16 * 1024, /* bytes, for its request */
+    CLIENT_IDLE = 15,          /* s until it is closed */
+    LOOP_SHARE = 20,           /* of the loop's time for others */
 };
 #define FRESH_TIME (250 * PCCL_MS) /* a status is not written again */
 #define ANSWER_TIME (2 * PCCL_S)   /* the loop has that long */
 #define DEAF_TIME PCCL_S           /* then it is not asked again */
+
+/* A connection. One more than CLIENTS_MAX ends the one that has asked nothing
+ * for the longest time, so that no number of idle ones keeps a probe out. */
+struct http_client {
+    struct http_client *next; /* has asked later, or came later */
+    int fd;                   /* the daemon's; -1: it ends */
+};
 
 /* What the loop wrote. */
 struct http_text {
@@ -59,6 +67,7 @@ struct master_http {
     char token[HTTP_TOKEN_MAX + 1]; /* empty: none */
     struct http_desk desks[HTTP_ROUTES];
     pccl_ns deaf_until;
+    struct http_client *clients; /* the longest idle one first */
 };
 
 static pccl_ns clock_ns(clockid_t id)
@@ -152,13 +161,13 @@ static bool desk_renew(struct master_http *h, enum http_route route)
     if (is_fresh(d, now)) return true;
     if (now < h->deaf_until) return false;
     const struct http_text *old = d->last;
-    pccl_ns until = clock_ns(CLOCK_REALTIME) + ANSWER_TIME;
+    pccl_ns until = now + ANSWER_TIME;
     struct timespec t = {until / PCCL_S, until % PCCL_S};
     while (sem_trywait(&h->posted) == 0) continue; /* of former questions */
     atomic_fetch_or(&h->wanted, 1u << route);
     wake_send(&h->wake);
     do {
-        int bad = sem_timedwait(&h->posted, &t);
+        int bad = sem_clockwait(&h->posted, CLOCK_MONOTONIC, &t);
         if (bad && errno == EINTR) continue;
         desk_take(d);
         if (bad) break;
@@ -173,7 +182,7 @@ static void add_headers(struct MHD_Response *r, const char *type)
     static const char *const headers[][2] = {
         {"Cache-Control", "no-store"},
         {"X-Content-Type-Options", "nosniff"},
-        {"Referrer-Policy", "no-referrer"}, /* the token is in the URL */
+        {"Referrer-Policy", "no-referrer"},
         {"Content-Security-Policy",
          "default-src 'none'; connect-src 'self'; img-src data:; style-src "
          "'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; "
@@ -263,6 +272,69 @@ static enum MHD_Result tell_page(struct MHD_Connection *c)
     return result;
 }
 
+/* Its connection ends with the daemon's next turn. */
+static void client_end(struct http_client *c)
+{
+    (void)shutdown(c->fd, SHUT_RDWR);
+    c->fd = -1;
+}
+
+/* Takes it out of the list, if it is there. */
+static void client_take(struct master_http *h, const struct http_client *c)
+{
+    struct http_client **at = &h->clients;
+    while (*at && *at != c) at = &(*at)->next;
+    if (*at) *at = c->next;
+}
+
+static void client_is_newest(struct master_http *h, struct http_client *c)
+{
+    uint32_t count = 1;
+    struct http_client **at = &h->clients;
+    if (c->fd < 0) return;
+    client_take(h, c);
+    for (; *at; at = &(*at)->next) count++;
+    *at = c;
+    c->next = NULL;
+    if (count <= CLIENTS_MAX) return;
+    client_end(h->clients);
+    h->clients = h->clients->next;
+}
+
+static int socket_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+static void on_connection(void *http, struct MHD_Connection *c, void **client,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct master_http *h = http;
+    struct http_client *one = *client;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *client = one = calloc(1, sizeof *one);
+        int fd = socket_of(c);
+        if (one) *one = (struct http_client){.fd = fd};
+        if (one)
+            client_is_newest(h, one);
+        else
+            client_end(&(struct http_client){.fd = fd});
+    } else if (one) {
+        client_take(h, one);
+        free(one);
+    }
+}
+
+/* Where a token is not needed, the user is asked for (rule L9). */
+static bool is_own(const struct master_http *h, struct MHD_Connection *c)
+{
+    char why[256];
+    return h->token[0] ||
+           same_user_admits(socket_of(c), false, why, sizeof why);
+}
+
 static enum MHD_Result on_request(void *http, struct MHD_Connection *c,
                                   const char *path, const char *method,
                                   const char *version, const char *body,
@@ -277,9 +349,13 @@ static enum MHD_Result on_request(void *http, struct MHD_Connection *c,
         .host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host"),
         .authorization =
             MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization"),
-        .token = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token"),
+        .own = is_own(h, c),
     };
     enum http_route route;
+    const union MHD_ConnectionInfo *client =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    if (client && client->socket_context)
+        client_is_newest(h, client->socket_context);
     int status = http_gate(&request, h->token[0] ? h->token : NULL, &route);
     if (status == 200 && !*state) {
         /* A second call follows. An answer to the first one would close the
@@ -293,12 +369,15 @@ static enum MHD_Result on_request(void *http, struct MHD_Connection *c,
         return route == HTTP_PAGE ? tell_page(c) : tell(h, c, route);
     case 401:
         return refuse(c, 401,
-                      "the token is missing or wrong: "
-                      "?token=TOKEN, or Authorization: Bearer TOKEN\n");
+                      "the token is missing or wrong: send Authorization: "
+                      "Bearer TOKEN, or open /#token=TOKEN\n");
     case 403:
         return refuse(c, 403,
-                      "ask under localhost, or by address: "
-                      "the name in Host is not this host's\n");
+                      request.own ? "ask under localhost, or by address: "
+                                    "the name in Host is not this host's\n"
+                                  : "this is for the user who runs the job; "
+                                    "others need a token: start it with "
+                                    "PCCL_STATUS_TOKEN\n");
     case 405:
         return refuse(c, 405, "GET and HEAD only\n");
     default:
@@ -320,10 +399,9 @@ static bool daemon_start(struct master_http *h, int fd, unsigned idle)
     h->daemon = MHD_start_daemon(
         MHD_USE_AUTO_INTERNAL_THREAD, 0, NULL, NULL, on_request, h,
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)CLIENTS_MAX, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        (unsigned)CLIENTS_OF_ADDRESS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, idle,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CLIENT_MEMORY,
-        MHD_OPTION_END);
+        2u * CLIENTS_MAX, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+        MHD_OPTION_CONNECTION_TIMEOUT, idle, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CLIENT_MEMORY, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!h->daemon) fork_guard_close(fd);
     return h->daemon != NULL;

@@ -37,8 +37,10 @@ static int loopback(bool listens, uint16_t *port)
     return fd;
 }
 
-/* The answer to GET PATH; asks again where the coordinator had no processor. */
-static void get(uint16_t port, const char *path, char *answer, size_t size)
+/* The answer to GET PATH, with such a token unless it is NULL; asks again where
+ * the coordinator had no processor. */
+static void get_with(uint16_t port, const char *path, const char *token,
+                     char *answer, size_t size)
 {
     do {
         char request[512];
@@ -46,8 +48,9 @@ static void get(uint16_t port, const char *path, char *answer, size_t size)
         int fd = loopback(false, &port);
         snprintf(request, sizeof request,
                  "GET %s HTTP/1.1\r\nHost: localhost\r\n"
-                 "Connection: close\r\n\r\n",
-                 path);
+                 "Connection: close\r\n%s%s\r\n\r\n",
+                 path, token ? "Authorization: Bearer " : "X: y",
+                 token ? token : "");
         assert_int_equal(send(fd, request, strlen(request), 0),
                          strlen(request));
         for (ssize_t n = 1; n > 0; got += (size_t)n) {
@@ -57,6 +60,11 @@ static void get(uint16_t port, const char *path, char *answer, size_t size)
         answer[got] = '\0';
         close(fd);
     } while (strstr(answer, "coordinator does not answer"));
+}
+
+static void get(uint16_t port, const char *path, char *answer, size_t size)
+{
+    get_with(port, path, NULL, answer, size);
 }
 
 /* What follows `text` in the first line that has it. */
@@ -77,6 +85,15 @@ static void test_of_a_job(void **state)
     int one = run_process(&run, "up", NULL);
     run_errors_await(&run, "status at http://127.0.0.1:");
     uint16_t port = (uint16_t)atoi(after(run.errors, "http://127.0.0.1:"));
+    if (geteuid() == 0) { /* a process of another user */
+        assert_int_equal(seteuid(12345), 0);
+        get(port, "/status.json", answer, sizeof answer);
+        assert_has(answer, "HTTP/1.1 403");
+        assert_has(answer, "for the user who runs the job");
+        get(port, "/healthz", answer, sizeof answer);
+        assert_int_equal(seteuid(0), 0);
+        assert_has(answer, "HTTP/1.1 200");
+    }
     get(port, "/healthz", answer, sizeof answer);
     assert_has(answer, "HTTP/1.1 200");
     get(port, "/status.json", answer, sizeof answer);
@@ -95,18 +112,17 @@ static void test_of_others(void **state)
 {
     (void)state;
     struct run run;
-    char answer[4096], path[512];
+    char answer[4096];
     RUN(&run, "--listen", "127.0.0.1:0", "--status-http", "*:0");
     char line[1024];
     run_line(&run, line, sizeof line);
     assert_has(line, "pccl-master: status at http://");
     const char *at = after(line, "http://");
     uint16_t port = (uint16_t)atoi(strrchr(at, ':') + 1);
-    snprintf(path, sizeof path, "/status.json?token=%s",
-             after(line, "/?token="));
     get(port, "/status.json", answer, sizeof answer);
     assert_has(answer, "HTTP/1.1 401");
-    get(port, path, answer, sizeof answer);
+    get_with(port, "/status.json", after(line, "/#token="), answer,
+             sizeof answer);
     assert_has(answer, "form 1");
     kill(run.pid, SIGTERM);
     run_finish(&run);
@@ -120,9 +136,9 @@ static void test_of_others(void **state)
     run_errors_await(&run, "status at http://127.0.0.1:");
     port = (uint16_t)atoi(after(run.errors, "http://127.0.0.1:"));
     assert_has_not(run.errors, "secret");
-    get(port, "/", answer, sizeof answer);
-    assert_has(answer, "HTTP/1.1 401");
     get(port, "/metrics?token=my-own-secret-token", answer, sizeof answer);
+    assert_has(answer, "HTTP/1.1 401");
+    get_with(port, "/metrics", "my-own-secret-token", answer, sizeof answer);
     assert_has(answer, "form 2");
     kill(run.pid, SIGTERM);
     run_finish(&run);

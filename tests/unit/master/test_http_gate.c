@@ -23,7 +23,8 @@ static void test_routes(void **state)
                                         "/healthz"};
     for (int i = 0; i < HTTP_ROUTES; i++) {
         enum http_route route = HTTP_ROUTES;
-        struct http_request r = {.method = "GET", .path = paths[i]};
+        struct http_request r = {
+            .method = "GET", .path = paths[i], .own = true};
         assert_int_equal(http_gate(&r, NULL, &route), 200);
         assert_int_equal(route, i);
         r.method = "HEAD";
@@ -35,7 +36,8 @@ static void test_routes(void **state)
                                          "/METRICS",  "/../status", "*",
                                          "/healthz?", "metrics"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        struct http_request r = {.method = "GET", .path = others[i]};
+        struct http_request r = {
+            .method = "GET", .path = others[i], .own = true};
         assert_int_equal(gate(&r, NULL), 404);
         r.method = "DELETE";
         assert_int_equal(gate(&r, NULL), 404);
@@ -52,20 +54,14 @@ static void test_tokens(void **state)
         "x" TOKEN,   "0123456789abcdeF",  "Bearer " TOKEN,
         TOKEN TOKEN, "1123456789abcdef0", " " TOKEN};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        r.token = wrong[i];
-        assert_int_equal(gate(&r, TOKEN), 401);
-        r.token = NULL;
         r.authorization = wrong[i];
         if (i != 5) assert_int_equal(gate(&r, TOKEN), 401);
         r.authorization = NULL;
     }
-    r.token = TOKEN;
-    assert_int_equal(gate(&r, TOKEN), 200);
-    r.authorization = "Bearer nonsense"; /* the header counts where it is */
+    r.authorization = "Bearer nonsense";
     assert_int_equal(gate(&r, TOKEN), 401);
     r.authorization = "Basic " TOKEN; /* is none of ours */
-    assert_int_equal(gate(&r, TOKEN), 200);
-    r.token = NULL;
+    assert_int_equal(gate(&r, TOKEN), 401);
     r.authorization = "bearer " TOKEN;
     assert_int_equal(gate(&r, TOKEN), 200);
     /* Strangers do not learn which paths and methods there are. */
@@ -78,6 +74,27 @@ static void test_tokens(void **state)
     assert_int_equal(gate(&r, TOKEN), 405);
     r.method = "GET";
     assert_int_equal(gate(&r, TOKEN), 200);
+    r.path = "/"; /* which tells nothing by itself */
+    assert_int_equal(gate(&r, TOKEN), 200);
+}
+
+/* Without a token all but /healthz is for the user who runs the job. */
+static void test_users(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"/", "/status.json", "/metrics",
+                                        "/nothing"};
+    struct http_request r = {.method = "GET", .host = "localhost"};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        r.path = paths[i];
+        assert_int_equal(gate(&r, NULL), 403);
+    }
+    r.path = "/status.json";
+    r.authorization = "Bearer " TOKEN;
+    assert_int_equal(gate(&r, NULL), 403);
+    assert_int_equal(gate(&r, TOKEN), 200); /* whoever knows it */
+    r.path = "/healthz";
+    assert_int_equal(gate(&r, NULL), 200);
 }
 
 static void test_hosts(void **state)
@@ -89,7 +106,7 @@ static void test_hosts(void **state)
         "",           "evil.example",      "localhost.evil.example",
         "127.0.0.1x", "1.2.3.4.example:1", ":80",
         "local"};
-    struct http_request r = {.method = "GET", .path = "/"};
+    struct http_request r = {.method = "GET", .path = "/", .own = true};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         r.host = own[i];
         assert_int_equal(gate(&r, NULL), 200);
@@ -97,9 +114,12 @@ static void test_hosts(void **state)
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         r.host = others[i];
         r.path = "/";
-        r.token = NULL;
+        r.authorization = NULL;
         assert_int_equal(gate(&r, NULL), 403);
-        r.token = TOKEN; /* whose knowledge proves more than a name */
+        r.path = "/status.json";
+        assert_int_equal(gate(&r, NULL), 403);
+        /* Its knowledge proves more than a name. */
+        r.authorization = "Bearer " TOKEN;
         assert_int_equal(gate(&r, TOKEN), 200);
         r.path = "/healthz";
         assert_int_equal(gate(&r, NULL), 200);
@@ -166,9 +186,10 @@ static void test_events(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_routes), cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_hosts),  cmocka_unit_test(test_tokens_of_users),
-        cmocka_unit_test(test_after),  cmocka_unit_test(test_events),
+        cmocka_unit_test(test_routes),          cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_users),           cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_tokens_of_users), cmocka_unit_test(test_after),
+        cmocka_unit_test(test_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
