@@ -988,6 +988,11 @@ typedef struct pcclCommOptions_t {
      * refuses is not asked again. 0, or a smaller size: PCCL_MASTER_GRACE, and
      * for one of a list PCCL_MASTER_PATIENCE, if that is longer. */
     uint64_t master_wait_ms;
+    /* 1: this process fails if it ends as a member, without
+     * pcclDestroyCommunicator, also with exit status 0: its pccl-master says
+     * so, and its status is not 0. MPI_Init sets it. 0, or a smaller size: it
+     * is lost to the others, no more. */
+    uint64_t must_leave;
 } pcclCommOptions_t;
 
 /* Sets the options of the next pcclConnect. Local, never blocks. pcclConnect

@@ -236,6 +236,7 @@ static void hello_field(struct cursor *c, struct wire_msg *m)
     cursor_u16(c, &m->hello.pool);
     cursor_flag(c, &m->hello.join);
     cursor_flag(c, &m->hello.stays);
+    cursor_flag(c, &m->hello.must_leave);
     wire_member_field(c, &m->hello.self);
     cursor_flag(c, &m->hello.fetched);
     cursor_u64(c, &m->hello.revision);

@@ -275,6 +275,7 @@ struct wire_msg {
             uint16_t pool;
             bool join;  /* joins a running job: does not count for the quorum */
             bool stays; /* its group evicts nobody for lack of a ring (R4b) */
+            bool must_leave;         /* before its process ends (M10h) */
             struct wire_member self; /* id 0; addr.ip may be unknown */
             /* It has downloaded the state, at this revision or later, and is
              * no newcomer any more once it is further behind (S10f). */

@@ -268,6 +268,7 @@ static void send_started(struct agent_rank *rank)
     struct link_texts texts = {0};
     link_put_number(&texts, rank->proc.pid);
     link_put(&texts, rank->processors);
+    link_put_number(&texts, (int64_t)rank->agent->host);
     send_text_frame(rank->agent, LINK_STARTED, rank->rank, &texts);
     free(texts.bytes);
     free(rank->processors);

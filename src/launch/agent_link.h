@@ -38,7 +38,7 @@ enum link_type {
     /* agent to launcher */
     LINK_READY,   /* address of the coordinator as seen from the agent */
     LINK_REFUSED, /* the agent cannot work; the reason */
-    LINK_STARTED, /* process id, its processors or "" */
+    LINK_STARTED, /* process id, its processors or "", its host */
     LINK_FAILED,  /* not started: exit status, text */
     LINK_OUT,
     LINK_ERR,

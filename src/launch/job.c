@@ -42,7 +42,18 @@ static uint32_t count_alive(const struct job *job)
 static bool ended_well(const struct rank *rank)
 {
     return !rank->proc.alive && !rank->spare && !rank->host_lost &&
-           !rank->evicted && rank->proc.wait_status == 0;
+           !rank->evicted && !rank->cut && rank->proc.wait_status == 0;
+}
+
+/* Whether it has left the run is known when the coordinator has read what its
+ * process has sent, or evicts it (M10h). */
+static bool is_unread(const struct rank *rank)
+{
+    const struct master_server *server = rank->job->setup.server;
+    return server && !rank->job->ending && rank->peer != 0 &&
+           ended_well(rank) &&
+           master_server_awaits_leave(server, rank->host_id,
+                                      (uint32_t)rank->peer);
 }
 
 /* Includes ranks whose end is not handled yet. */
@@ -148,6 +159,7 @@ static int status_of(const struct rank *rank)
 {
     if (rank->host_lost) return EXIT_FAILURE;
     if (rank->evicted) return EXIT_AFTER_LOSS;
+    if (rank->cut && rank->proc.wait_status == 0) return EXIT_FAILURE;
     return was_killed(rank) ? EXIT_SIGNAL + WTERMSIG(rank->proc.wait_status)
                             : WEXITSTATUS(rank->proc.wait_status);
 }
@@ -177,8 +189,10 @@ static void describe(const struct rank *rank, char *text, size_t size)
                  strsignal(number),
                  WCOREDUMP(rank->proc.wait_status) ? ", core dumped" : "");
     } else {
-        snprintf(text, size, "exited with status %d",
-                 WEXITSTATUS(rank->proc.wait_status));
+        bool unfinished = rank->cut && rank->proc.wait_status == 0;
+        snprintf(text, size, "exited with status %d%s",
+                 WEXITSTATUS(rank->proc.wait_status),
+                 unfinished ? ", but without MPI_Finalize" : "");
     }
 }
 
@@ -246,6 +260,7 @@ static void failure_tolerate(struct rank *rank)
     uint32_t alive = count_alive(job), good = count_good(job);
     char text[MESSAGE_SIZE / 2];
     describe(rank, text, sizeof text);
+    job->lost++;
     if (job->first_failure == 0) job->first_failure = status_of(rank);
     const struct rank *spare = alive > 0 && good == 0 ? spare_take(job) : NULL;
     if (spare) {
@@ -283,7 +298,7 @@ static struct rank *news_first(struct job *job)
     struct rank *first = NULL;
     for (uint32_t i = 0; i < job->count; i++) {
         struct rank *rank = &job->ranks[i];
-        if (!rank->proc.news) continue;
+        if (!rank->proc.news || is_unread(rank)) continue;
         if (!first || (was_killed(rank) && !was_killed(first))) first = rank;
     }
     return first;
@@ -294,6 +309,7 @@ static void news_handle(struct job *job, struct rank *rank)
     rank->proc.news = false;
     rank->good = ended_well(rank) && !rank->drained;
     rank_ended(rank);
+    job->unfinished |= rank->cut && rank->proc.wait_status == 0;
     if (job->ending || rank->dismissed) return;
     if (rank->drained && ended_well(rank)) {
         job_message(job->setup.err, "rank %u has left; %u left", rank->index,
@@ -331,6 +347,8 @@ static bool only_spares(const struct job *job)
 static bool job_is_over(struct job *job)
 {
     if (!job->started) return false;
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->ranks[i].proc.news) return false;
     if (only_spares(job)) replacements_cancel(job);
     for (uint32_t i = 0; i < job->count; i++)
         if (!rank_is_gone(&job->ranks[i])) return false;
@@ -553,6 +571,7 @@ int job_finish(struct job *job)
         }
         if (status == 0) status = EXIT_FAILURE; /* some output was lost */
     }
+    if (status == 0 && job->unfinished) status = EXIT_FAILURE;
     ev_prepare_stop(job->setup.loop, &job->settle);
     ev_timer_stop(job->setup.loop, &job->killer);
     ev_timer_stop(job->setup.loop, &job->timeout);

@@ -9,11 +9,12 @@
 #include "guard.h"
 #include "options.h"
 
+#include "../master/server/master_server.h"
+
 #include <stdint.h>
 #include <sys/resource.h>
 
 struct job;
-struct master_server;
 
 struct job_setup {
     struct ev_loop *loop; /* the default loop: child watchers need it */
@@ -57,9 +58,10 @@ int job_drain_signal(const struct options *options);
  * to the server. */
 void job_look(struct job *job, uint64_t id, uint64_t host, uint32_t pid);
 
-/* A process was evicted: if it is of this job it has a deadline to end by
- * itself, and is ended (M10g). `back`: it takes part again. */
-void job_evicted(struct job *job, uint64_t host, uint32_t pid, bool back);
+/* News of a process, perhaps of this job. One that is evicted has a deadline to
+ * end by itself, and is ended (M10g), unless it comes again. */
+void job_process(struct job *job, uint64_t host, uint32_t pid,
+                 enum process_news news);
 
 /* Prints "pccl-master: ..." on err, ordered with the ranks' output. */
 __attribute__((format(printf, 2, 3))) void job_message(struct sink *err,

@@ -97,11 +97,12 @@ static void on_ended(struct rank *rank, struct link_texts *texts)
 
 static void on_started(struct rank *rank, struct link_texts *texts)
 {
-    int64_t pid;
+    int64_t pid, host;
     if (!link_get_number(texts, &pid)) return;
-    rank->proc.pid = (pid_t)pid;
+    rank->proc.pid = rank->peer = (pid_t)pid;
     const char *processors = link_get(texts);
     if (processors) rank_report_binding(rank, processors);
+    if (link_get_number(texts, &host)) rank->host_id = (uint64_t)host;
 }
 
 static void on_failed(struct rank *rank, struct link_texts *texts)
@@ -153,7 +154,21 @@ void job_look(struct job *job, uint64_t id, uint64_t host, uint32_t pid)
     agents_tell(job, LINK_LOOK, (int64_t[]){(int64_t)id, (int64_t)host, pid});
 }
 
-void job_evicted(struct job *job, uint64_t host, uint32_t pid, bool back)
+/* That of the process, as long as it is alive; or one that had it. */
+static struct rank *rank_of(struct job *job, uint64_t host, uint32_t pid)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct rank *rank = &job->ranks[i];
+        if (rank->host_id != host) continue;
+        if (!rank->proc.alive && !rank->proc.news) continue;
+        if (rank->peer == (pid_t)pid) return rank;
+        if (!rank->host->remote && proc_has(&rank->proc, (pid_t)pid))
+            return rank;
+    }
+    return NULL;
+}
+
+static void retire(struct job *job, uint64_t host, uint32_t pid, bool back)
 {
     int64_t ms = job->setup.options->deadline_ns / PCCL_MS;
     if (ms == 0) ms = DEADLINE_DEFAULT_MS;
@@ -171,6 +186,15 @@ void job_evicted(struct job *job, uint64_t host, uint32_t pid, bool back)
     }
     agents_tell(job, LINK_EVICT,
                 (int64_t[]){(int64_t)host, pid, back ? -1 : ms});
+}
+
+void job_process(struct job *job, uint64_t host, uint32_t pid,
+                 enum process_news news)
+{
+    struct rank *rank = rank_of(job, host, pid);
+    if (news != PROCESS_CUT) retire(job, host, pid, news == PROCESS_CAME);
+    if (rank && news == PROCESS_CAME) rank->peer = (pid_t)pid;
+    if (rank && news == PROCESS_CUT) rank->cut = true;
 }
 
 static bool on_frame(void *user, const struct link_frame *frame)

@@ -1,6 +1,7 @@
 /* job_rank.c - starts ranks, locally or through an agent. */
 #include "job_rank.h"
 
+#include "../base/host.h"
 #include "rank_env.h"
 
 #include <errno.h>
@@ -241,6 +242,7 @@ static int local_start(struct rank *rank, char *const *env, int in,
         .ignore_hangup = job->setup.ignore_hangup,
         .files = job->setup.files,
     };
+    rank->host_id = host_id();
     int status = proc_start(&rank->proc, &request, error, sizeof error);
     free(argv);
     char *processors = bind_text(bound ? &cpus : NULL);
@@ -298,6 +300,8 @@ int rank_start(struct rank *rank)
     char **env = env_make(rank);
     int status = 0;
     rank->good = rank->host_lost = rank->drained = rank->evicted = false;
+    rank->cut = false;
+    rank->peer = 0;
     rank->started = ev_time();
     outputs_make(rank, &outputs);
     if (rank->host->remote)

@@ -24,15 +24,18 @@ struct rank {
     struct host *host;
     struct proc proc; /* of a remote rank only the state */
     uint32_t index;
-    uint32_t local;  /* number among the ranks of its host */
-    bool good;       /* ended with status 0 */
-    bool spare;      /* waits to replace a dead rank */
-    bool dismissed;  /* a spare that is no longer needed */
-    bool newcomer;   /* joins, or will join, a running job */
-    bool drained;    /* it was asked to leave */
-    bool host_lost;  /* it ended because its host did */
-    bool evicted;    /* by the coordinator, so it ends (M10g) */
-    bool closing[2]; /* its host knows that our output or errors are closed */
+    uint32_t local; /* number among the ranks of its host */
+    bool good;      /* ended with status 0 */
+    bool spare;     /* waits to replace a dead rank */
+    bool dismissed; /* a spare that is no longer needed */
+    bool newcomer;  /* joins, or will join, a running job */
+    bool drained;   /* it was asked to leave */
+    bool host_lost; /* it ended because its host did */
+    bool evicted;   /* by the coordinator, so it ends (M10g) */
+    bool cut;       /* its process has not left the run, and has ended (M10h) */
+    uint64_t host_id; /* of its host (host_id.h); 0: not known yet */
+    pid_t peer;       /* the last of its processes that took part, or 0 */
+    bool closing[2];  /* its host knows that our output or errors are closed */
     ev_timer respawn;
     ev_tstamp started;
     double delay; /* s before the next respawn; 0 before the first */
@@ -60,6 +63,8 @@ struct job {
     ev_tstamp host_lost_at; /* a host with ranks was lost, or 0 */
     bool aborted;           /* by a rank; code and rank: */
     bool told;              /* how the ranks ended */
+    bool unfinished;        /* a rank was `cut`, and ended with status 0 */
+    uint32_t lost;          /* ranks that died, and the job went on */
     int abort_code, abort_rank;
     int status;
     int first_failure; /* status, 0: none yet */

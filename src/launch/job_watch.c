@@ -89,6 +89,15 @@ static void tell_statuses(const struct job *job)
     }
 }
 
+/* Whether or not a call of the others has met the loss. */
+static void tell_lost(const struct job *job)
+{
+    if (job->lost == 0 || job->ending) return;
+    job_message(job->setup.err,
+                "the job has ended; %u of its ranks %s lost on the way",
+                job->lost, job->lost == 1 ? "was" : "were");
+}
+
 static void tell_end(struct job *job)
 {
     if (job->told || !job->started) return;
@@ -96,6 +105,7 @@ static void tell_end(struct job *job)
         if (!rank_is_gone(&job->ranks[i])) return;
     job->told = true;
     tell_abort(job);
+    tell_lost(job);
     if (job->setup.options->print_statuses) tell_statuses(job);
 }
 

@@ -116,10 +116,11 @@ static void look(void *user, uint64_t id, uint64_t host, uint32_t pid)
     if (launch->job) job_look(launch->job, id, host, pid);
 }
 
-static void evicted(void *user, uint64_t host, uint32_t pid, bool back)
+static void process(void *user, uint64_t host, uint32_t pid,
+                    enum process_news news)
 {
     const struct launch *launch = user;
-    if (launch->job) job_evicted(launch->job, host, pid, back);
+    if (launch->job) job_process(launch->job, host, pid, news);
 }
 
 /* Whether ranks on other hosts need to reach us. */
@@ -189,7 +190,7 @@ static bool server_open(struct launch *launch)
         .aborted = aborted,
         .over = over,
         .look = look,
-        .evicted = evicted,
+        .process = process,
     };
     char error[MESSAGE_SIZE / 2] = "";
     char text[ADDRESS_SIZE];

@@ -134,6 +134,7 @@ static void on_hello(struct master *m, uint32_t link,
     /* Rule M2d. */
     p->join = msg->hello.join && (m->founded || !m->alone);
     p->stays = msg->hello.stays;
+    p->must_leave = msg->hello.must_leave;
     p->since = m->now;
     master_peer_move(m, link, PEER_REGISTERED);
     edges_add(m, link);

@@ -124,8 +124,9 @@ struct master_peer {
     uint32_t next_rank; /* in that view, once it is decided */
     bool ready;         /* READY received for this round */
     bool late;          /* it could not run while links were made (R4f) */
-    bool join;  /* no founder: neither counted nor admitted first (M2) */
-    bool stays; /* its group evicts nobody for lack of a ring (R4b) */
+    bool join;       /* no founder: neither counted nor admitted first (M2) */
+    bool stays;      /* its group evicts nobody for lack of a ring (R4b) */
+    bool must_leave; /* before its process ends (M10h) */
     bool voted[VOTE_KIND_COUNT];
     uint32_t answered[VOTE_KIND_COUNT]; /* last answer that it had (H6) */
     bool spoke;       /* it has said what it waits for, since it resumed */

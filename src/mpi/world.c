@@ -90,7 +90,8 @@ static pcclResult_t connect_to(const char *master,
                                      world.policy == FAILURE_RETURN,
                                  .goes_on_with_few = 1,
                                  .masters = task ? task->master : master,
-                                 .master_wait_ms = task ? TASK_WAIT_MS : 0};
+                                 .master_wait_ms = task ? TASK_WAIT_MS : 0,
+                                 .must_leave = 1};
     pcclResult_t result = pcclCreateCommunicator(&params, &world.pccl);
     if (result != pcclSuccess) return result;
     result = pcclSetOptions(world.pccl, &options);

@@ -145,6 +145,8 @@ pcclResult_t pcclSetOptions(pcclComm_t *comm, const pcclCommOptions_t *options)
     bool more;
     if (!copy_ways(&ways, options)) return api_leave(comm, pcclInvalidArgument);
     more = options->size >= sizeof *options;
+    comm->must_leave = more && options->must_leave != 0;
+    more = options->size >= offsetof(pcclCommOptions_t, must_leave);
     const char *masters = more ? options->masters : NULL;
     if (masters && *masters != '\0' && !comm_masters_set(comm, masters))
         return api_leave(comm, pcclInternalError);

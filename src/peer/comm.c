@@ -261,6 +261,7 @@ static void send_hello(pcclComm_t *c)
     const char *join = getenv("PCCL_JOIN");
     hello.hello.join = join && strcmp(join, "1") == 0;
     hello.hello.stays = c->evicts_nobody;
+    hello.hello.must_leave = c->must_leave;
     c->session->goes_on = c->goes_on;
     hello.hello.self.host = host_id();
     if (c->io.transport == TRANSPORT_TCP)

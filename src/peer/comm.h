@@ -195,6 +195,7 @@ struct pcclComm_t {
     uint32_t deadline_ms; /* 0: not set */
     bool evicts_nobody;   /* says so in HELLO (rule R4b) */
     bool goes_on;         /* with few members (rule M14) */
+    bool must_leave;      /* says so in HELLO (rule M10h) */
     pccl_ns patience;     /* with a silent master */
     char *masters;        /* a list of addresses; NULL: the one of params */
     pccl_ns master_wait;  /* for one that is not there yet; 0: not set */

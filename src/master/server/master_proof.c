@@ -205,17 +205,47 @@ static bool takes_part(const struct master *m, const struct master_peer *one)
     return false;
 }
 
-/* Rule M10g. */
-static void tell_evicted(struct master_server *s,
-                         const struct master_note *note)
+static void tell_process(struct master_server *s, const struct master_peer *p,
+                         enum process_news news)
 {
-    bool back = note->kind == NOTE_REGISTERED;
-    bool evicted = note->kind == NOTE_EVICTED && note->code == WIRE_EVICT_FINAL;
-    if (!s->options.evicted || (!back && !evicted)) return;
+    if (!s->options.process) return;
     if (s->abort_due) return; /* all are dropped, and end with the job */
-    if (evicted && takes_part(&s->machine, note->peer)) return;
-    s->options.evicted(s->options.user, note->peer->info.host & ~(uint64_t)1,
-                       note->peer->info.pid, back);
+    s->options.process(s->options.user, p->info.host & ~(uint64_t)1,
+                       p->info.pid, news);
+}
+
+/* Rule M10g. */
+static void tell_news(struct master_server *s, const struct master_note *note)
+{
+    if (note->kind == NOTE_REGISTERED)
+        tell_process(s, note->peer, PROCESS_CAME);
+    if (note->kind == NOTE_EVICTED && note->code == WIRE_EVICT_FINAL &&
+        !takes_part(&s->machine, note->peer))
+        tell_process(s, note->peer, PROCESS_EVICTED);
+}
+
+static bool owes_leave(const struct master_peer *p)
+{
+    return p->state == PEER_MEMBER && p->must_leave && !p->leaving;
+}
+
+void proof_closed(struct master_server *s, uint32_t link)
+{
+    if (owes_leave(&s->machine.peers[link]))
+        tell_process(s, &s->machine.peers[link], PROCESS_CUT);
+}
+
+bool master_server_awaits_leave(const struct master_server *server,
+                                uint64_t host, uint32_t pid)
+{
+    const struct master *m = &server->machine;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (owes_leave(p) && p->info.pid == pid &&
+            (p->info.host & ~(uint64_t)1) == host)
+            return true;
+    }
+    return false;
 }
 
 void proof_note(struct master_server *s, const struct master_note *note)
@@ -223,7 +253,7 @@ void proof_note(struct master_server *s, const struct master_note *note)
     struct master_guest guest;
     bool joined = note->kind == NOTE_JOINED;
     bool left = note->kind == NOTE_LEFT || note->kind == NOTE_LOST;
-    tell_evicted(s, note);
+    tell_news(s, note);
     if (!s->options.told || (!joined && !left)) return;
     describe(note->peer, s->machine.groups[note->peer->group].number, &guest);
     s->options.told(s->options.hook, &guest,

@@ -164,7 +164,10 @@ void server_feed(struct master_server *s, struct master_event event)
 static void step_effect(void *user, struct master_event *event)
 {
     struct master_server *s = user;
-    if (event->type == MASTER_CLOSED) status_desk_closed(&s->desk, event->link);
+    if (event->type == MASTER_CLOSED) {
+        status_desk_closed(&s->desk, event->link);
+        proof_closed(s, event->link);
+    }
     if (!proof_holds(s, event)) server_feed(user, *event);
 }
 

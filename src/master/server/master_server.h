@@ -27,6 +27,12 @@ struct master_guest {
     uint32_t group, pid;
 };
 
+enum process_news {
+    PROCESS_CAME,    /* perhaps again */
+    PROCESS_EVICTED, /* it is to be ended, unless it comes again (M10g) */
+    PROCESS_CUT,     /* it had to leave, and its connection has ended (M10h) */
+};
+
 struct master_server_options {
     struct ev_loop *loop;
     const char *host; /* numeric address, NULL for all interfaces (v4 + v6) */
@@ -62,10 +68,10 @@ struct master_server_options {
     pccl_ns warn_after; /* age of a wait that is reported (W5); 0: never */
     /* A peer called pcclAbortRun. */
     void (*aborted)(void *user, int code, int rank);
-    /* A process was evicted, so it is to be ended, unless it comes again:
-     * `back`, with which each process that comes is announced. Not inside of a
-     * call of this server. NULL: no call. */
-    void (*evicted)(void *user, uint64_t host, uint32_t pid, bool back);
+    /* News of a process that takes part. Not inside of a call of this server.
+     * NULL: no call. */
+    void (*process)(void *user, uint64_t host, uint32_t pid,
+                    enum process_news news);
     /* It leads no more (H12): it is to be closed, and opened again. May be NULL
      * without `masters`. */
     void (*over)(void *user);
@@ -104,6 +110,9 @@ void master_server_set_quorum(struct master_server *server, uint32_t quorum);
  * says why, and the list is as before. */
 bool master_server_revoke(struct master_server *server, const char *path,
                           char *error, size_t error_size);
+/* Whether that process is a member that has to leave, and has not (M10h). */
+bool master_server_awaits_leave(const struct master_server *server,
+                                uint64_t host, uint32_t pid);
 /* The answer to `ask`; why: for the one that may not join, ASCII. */
 void master_server_answer(struct master_server *server, uint64_t ticket,
                           bool admits, const char *why);

@@ -77,5 +77,7 @@ void proof_take(struct server_socket *k);
 bool proof_holds(struct master_server *s, const struct master_event *event);
 /* Tells the hook. */
 void proof_note(struct master_server *s, const struct master_note *note);
+/* The connection of a peer has ended; the machine does not know it yet. */
+void proof_closed(struct master_server *s, uint32_t link);
 
 #endif

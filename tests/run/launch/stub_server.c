@@ -1,7 +1,8 @@
 /* stub_server.c - a stub of master_server for tests of the launcher. It
  * executes one command line per connection: "abort CODE RANK", "report TEXT",
- * "warn TEXT", "loss TEXT", "members N", "pending N", "ended", "evict PID" or
- * "back PID", of this host. Reports the quorum that it gets. */
+ * "warn TEXT", "loss TEXT", "members N", "pending N", "ended", or of this host
+ * "evict PID", "came PID", "cut PID", and "owes PID": it has not left, until
+ * "cut" or "left". Reports the quorum that it gets. */
 #include "../../../src/base/host.h"
 #include "../../../src/master/server/master_server.h"
 
@@ -20,6 +21,7 @@ struct master_server {
     ev_io io;
     int fd;
     uint32_t members, pending;
+    uint32_t owes;
     bool ended;
     char loss[256];
 };
@@ -27,6 +29,13 @@ struct master_server {
 static void command_run(struct master_server *server, char *line)
 {
     const struct master_server_options *o = &server->options;
+    static const struct {
+        const char *word;
+        enum process_news news;
+    } all[] = {{"evict", PROCESS_EVICTED},
+               {"came", PROCESS_CAME},
+               {"cut", PROCESS_CUT}};
+    char word[16] = "";
     int code, rank;
     line[strcspn(line, "\n")] = '\0';
     if (sscanf(line, "abort %d %d", &code, &rank) == 2)
@@ -43,10 +52,12 @@ static void command_run(struct master_server *server, char *line)
         server->pending = (uint32_t)atoi(line + 8);
     else if (strcmp(line, "ended") == 0)
         server->ended = true;
-    else if (sscanf(line, "evict %d", &code) == 1)
-        o->evicted(o->user, host_id(), (uint32_t)code, false);
-    else if (sscanf(line, "back %d", &code) == 1)
-        o->evicted(o->user, host_id(), (uint32_t)code, true);
+    if (sscanf(line, "%15s %d", word, &code) != 2) return;
+    if (strcmp(word, "owes") == 0) server->owes = (uint32_t)code;
+    if (strcmp(word, "cut") == 0 || strcmp(word, "left") == 0) server->owes = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(word, all[i].word) == 0)
+            o->process(o->user, host_id(), (uint32_t)code, all[i].news);
 }
 
 static void connection_came(struct ev_loop *loop, ev_io *io, int events)
@@ -115,6 +126,12 @@ uint32_t master_server_members(const struct master_server *server)
 bool master_server_has_ended(const struct master_server *server)
 {
     return server->ended;
+}
+
+bool master_server_awaits_leave(const struct master_server *server,
+                                uint64_t host, uint32_t pid)
+{
+    return host == host_id() && pid == server->owes;
 }
 
 uint32_t master_server_pending(const struct master_server *server)

@@ -1,7 +1,11 @@
 /* test_launch_evicted.c - tests that whoever is evicted is ended, replaced as
- * one that died, and told (rule M10g). */
+ * one that died, and told (rule M10g); and so is one that ends without leaving
+ * the run (M10h). */
 #include "run.h"
 
+#include "../../patience.h"
+
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +129,99 @@ static void test_not_elastic(void **state)
     run_free(&run);
 }
 
+static void wait_gone(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&one, 1, PATIENCE_S * 1000), 1);
+}
+
+/* Rank 1 takes part, ends with status 0, and has not left the run, as far as
+ * the coordinator has read then (`owes`); it says so before or after the
+ * end. */
+static void cut_one(struct run *run, bool before)
+{
+    pid_t pid;
+    int fd = run_process(run, "trap", &pid);
+    say(run, "came", pid);
+    say(run, before ? "cut" : "owes", pid);
+    say(run, "warn", 77); /* all that is read by now */
+    run_errors_await(run, "pccl-master: 77\n");
+    kill(pid, SIGTERM);
+    wait_gone(fd);
+    if (!before) say(run, "cut", pid);
+    close(fd);
+}
+
+/* The others go on, and the job's status is not 0 (M10h). */
+static void test_unfinished(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {"exec \"$HELPER\" trap 15 0",
+                                           "\"$HELPER\" trap 15 0; exit 0"};
+    for (int i = 0; i < 6; i++) {
+        struct run run;
+        char command[256];
+        /* An agent knows its own child alone. */
+        const char *child = commands[i < 2];
+        snprintf(command, sizeof command, "[ $RANK = 1 ] && { %s; }; " TELLS,
+                 child);
+        RUN(&run, "--elastic", "--launcher", "fork", "-hosts", places[i / 4],
+            "-n", "2", "sh", "-c", command);
+        cut_one(&run, i % 2);
+        run_errors_await(&run,
+                         "exited with status 0, but without MPI_Finalize; 1 "
+                         "left, going on");
+        run_finish(&run);
+        assert_int_equal(run.status, 1);
+        assert_has(run.errors, "the job has ended; 1 of its ranks was lost");
+        run_free(&run);
+    }
+}
+
+/* One that has left is judged by its status alone. */
+static void test_finished(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct run run;
+        pid_t pid;
+        RUN(&run, "--elastic", "--launcher", "fork", "-hosts", places[i], "-n",
+            "2", "sh", "-c",
+            "[ $RANK = 1 ] && exec \"$HELPER\" trap 15 0; " TELLS);
+        int fd = run_process(&run, "trap", &pid);
+        say(&run, "came", pid);
+        say(&run, "owes", pid);
+        kill(pid, SIGTERM);
+        wait_gone(fd);
+        close(fd);
+        say(&run, "left", pid);
+        run_finish(&run);
+        assert_int_equal(run.status, 0);
+        assert_has_not(run.errors, "MPI_Finalize");
+        assert_has_not(run.errors, "lost");
+        run_free(&run);
+    }
+}
+
+/* A job that is not elastic ends with it. */
+static void test_unfinished_not_elastic(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct run run;
+        RUN(&run, "-n", "2", "sh", "-c",
+            "[ $RANK = 1 ] && exec \"$HELPER\" trap 15 0; "
+            "while read what pid; do \"$HELPER\" tell $what $pid; done; "
+            "exec sleep 1000");
+        cut_one(&run, i);
+        run_finish(&run);
+        assert_int_equal(run.status, 1);
+        assert_has(run.errors, "exited with status 0, but without "
+                               "MPI_Finalize; ending the job");
+        run_free(&run);
+    }
+}
+
 /* Both write in any order. */
 static void two_processes(struct run *run, pid_t *trap, pid_t *ignore)
 {
@@ -153,10 +250,10 @@ static void test_back(void **state)
         two_processes(&run, &pid, &other);
         int fd = (int)syscall(SYS_pidfd_open, pid, 0);
         kill(pid, SIGSTOP);
-        say(&run, "back", pid);
+        say(&run, "came", pid);
         say(&run, "evict", 1); /* nobody here */
         say(&run, "evict", pid);
-        say(&run, "back", pid);
+        say(&run, "came", pid);
         say(&run, "evict", other);
         run_errors_await(&run, "was evicted, and was killed by signal 9");
         kill(pid, SIGUSR1);
@@ -234,6 +331,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_hung),
         cmocka_unit_test(test_it_ends_by_itself),
         cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_unfinished),
+        cmocka_unit_test(test_finished),
+        cmocka_unit_test(test_unfinished_not_elastic),
         cmocka_unit_test(test_not_elastic),
         cmocka_unit_test(test_back),
         cmocka_unit_test(test_in_the_kernel),

@@ -18,6 +18,7 @@
 
 #include <mpi_pccl.h>
 #include <signal.h>
+#include <unistd.h>
 
 enum { STEPS = 40, DEATH = 17, LONG = 400000 };
 
@@ -288,7 +289,27 @@ static int ends_all(void)
 {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == victim) MPI_Abort(MPI_COMM_WORLD, 7);
-    for (;;) pause();
+    while (pause() != 0) continue;
+    return 1;
+}
+
+/* The victim ends with status 0 and without MPI_Finalize, or calls no MPI after
+ * MPI_Init and is killed, which no call of the others meets. */
+static int unfinished(const char *how)
+{
+    int sum;
+    OK(MPI_Allreduce(&first_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (rank == victim && strcmp(how, "exit") == 0) exit(0);
+    if (rank == victim && strcmp(how, "_exit") == 0) _exit(0);
+    if (rank == victim && strcmp(how, "exec") == 0)
+        execlp("true", "true", NULL);
+    if (rank == victim && strcmp(how, "killed") == 0) raise(SIGKILL);
+    /* Its connections stay open where its child has them. */
+    if (rank == victim && strcmp(how, "fork") == 0) {
+        if (fork() != 0) _exit(0);
+        for (;;) pause();
+    }
+    return conform_end();
 }
 
 int main(int argc, char **argv)
@@ -307,6 +328,8 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "gather") == 0) return gather();
     if (argc > 1 && strcmp(argv[1], "alone") == 0) return alone();
     if (argc > 2 && strcmp(argv[1], "topology") == 0) return topology(argv[2]);
+    if (argc > 2 && strcmp(argv[1], "unfinished") == 0)
+        return unfinished(argv[2]);
     if (argc > 1 && strcmp(argv[1], "ends_all") == 0) return ends_all();
     return fatal();
 }

@@ -44,11 +44,15 @@ static void keep_abort(void *user, int code, int rank)
     b->server = NULL;
 }
 
-static void keep_evicted(void *user, uint64_t host, uint32_t pid, bool back)
+static void keep_process(void *user, uint64_t host, uint32_t pid,
+                         enum process_news news)
 {
     struct bench *b = user;
     assert_int_equal(host & 1, 0);
-    b->evicted_pid = back ? 0 : pid;
+    if (news == PROCESS_CUT)
+        b->cut_pid = pid;
+    else
+        b->evicted_pid = news == PROCESS_EVICTED ? pid : 0;
 }
 
 static void open_with(struct bench *b, const char *host, const char *journal,
@@ -69,7 +73,7 @@ static void open_with(struct bench *b, const char *host, const char *journal,
                                       .user = b,
                                       .report = keep_line,
                                       .aborted = keep_abort,
-                                      .evicted = keep_evicted};
+                                      .process = keep_process};
     b->server = master_server_open(&o, error, sizeof error);
     if (!b->server) fail_msg("%s", error);
     ev_timer_init(&b->watchdog, on_watchdog, PATIENCE_S, 0.);

@@ -20,6 +20,7 @@ struct bench {
     bool close_on_abort;
     int aborts, abort_code, abort_rank;
     uint32_t evicted_pid;     /* of the last one */
+    uint32_t cut_pid;         /* likewise */
     struct secure_keys *keys; /* by which its peers dial; NULL: in clear */
 };
 
