@@ -76,6 +76,10 @@ static const struct {
     {NULL, 2289578},
     {"walls", 7100232},    /* R4d: ... and time for a relay to read */
     {NULL, 6740},          /* R4d: a survey of all relays at once */
+    {"lasting", 3500030},  /* C3: an error after 1.1 deadlines */
+    {NULL, 4110890},       /* ... likewise */
+    {"lasting", 3500095},  /* a hang after UNREACHABLE */
+    {NULL, 4103175},       /* the model refused a founding */
     {NULL, 2308897},       /* S7e: no holder can be reached */
     {"grid", 5153},        /* one member relays all pairs of fifteen others */
     {NULL, 2193232},       /* V4b: time for many votes that are refused */
