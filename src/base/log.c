@@ -3,6 +3,7 @@
 
 #include "file_pattern.h"
 #include "json_char.h"
+#include "log_file.h"
 #include "quiet_write.h"
 
 #include <errno.h>
@@ -19,7 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEAD_SIZE = 512, TEXT_SIZE = 1024, RANK_UNSET = -2 };
+enum {
+    HEAD_SIZE = 512,
+    TEXT_SIZE = 1024,
+    LINE_SIZE = LOG_FILE_LINE,
+    RANK_UNSET = -2
+};
 
 static const char *const names[] = {"TRACE", "DEBUG", "INFO", "WARN",
                                     "ERR",   "FATAL", "NONE"};
@@ -29,7 +35,7 @@ static _Atomic uint32_t own_epoch;
 
 /* Where lines go: read from the environment by the first one. */
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
-static int out_fd = STDERR_FILENO;
+static bool to_file;
 static bool json;
 
 enum log_level log_level_get(void)
@@ -143,15 +149,35 @@ static size_t make_text(char *line, size_t size, enum log_level level,
     return end + 1;
 }
 
+static size_t make_line(char line[LINE_SIZE], enum log_level level,
+                        const char *text)
+{
+    return json ? make_json(line, LINE_SIZE, level, text)
+                : make_text(line, LINE_SIZE, level, text);
+}
+
 static void write_line(enum log_level level, const char *text)
 {
-    char line[HEAD_SIZE + 2 * TEXT_SIZE];
-    size_t size = json ? make_json(line, sizeof line, level, text)
-                       : make_text(line, sizeof line, level, text);
+    char line[LINE_SIZE];
+    size_t size = make_line(line, level, text);
     int error = errno;
-    ssize_t ignored = quiet_write(out_fd, line, size);
-    (void)ignored;
+    if (to_file) {
+        log_file_put(line, size);
+    } else {
+        ssize_t ignored = quiet_write(STDERR_FILENO, line, size);
+        (void)ignored;
+    }
     errno = error;
+}
+
+/* The first line of a file that takes lines again. */
+static size_t lost_line(char line[LINE_SIZE], uint64_t lost, const char *why)
+{
+    char text[TEXT_SIZE];
+    (void)snprintf(text, sizeof text,
+                   "%llu lines of the log were lost before this one: %s",
+                   (unsigned long long)lost, why);
+    return make_line(line, LOG_WARN, text);
 }
 
 /* ---------------------------------------------------------- where it goes */
@@ -165,8 +191,9 @@ static void open_file(const char *pattern)
     int fd = -1;
     if (file_pattern(path, sizeof path, pattern, rank))
         fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd >= 0) {
-        out_fd = fd;
+    to_file = fd >= 0;
+    if (to_file) {
+        log_file_open(fd, path, lost_line);
         return;
     }
     (void)snprintf(text, sizeof text,

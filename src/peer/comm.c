@@ -126,7 +126,7 @@ static void resume_accepting(pcclComm_t *c)
 /* Nobody waits for the disk: the loop expects that others have had the lock. */
 static void write_trace(pcclComm_t *c)
 {
-    if (!trace_is_on()) return;
+    if (!comm_tells()) return;
     pthread_mutex_unlock(&c->lock);
     comm_tell_flush();
     comm_lock(c);

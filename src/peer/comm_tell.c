@@ -35,7 +35,9 @@ void comm_tell_open(pcclComm_t *c)
 
 void comm_tell_flush(void)
 {
+    char line[256];
     if (trace_is_on()) trace_flush();
+    if (trace_trouble(line, sizeof line)) LOG(LOG_WARN, "%s", line);
 }
 
 /* The rank as launched of a member, or its present rank; -1: unknown. */

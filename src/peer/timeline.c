@@ -5,6 +5,7 @@
 #include "timeline_text.h"
 #include "../base/file_pattern.h"
 #include "../base/quiet_write.h"
+#include "../base/slow_call.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { RING_EVENTS = 8192, BUFFER_SIZE = 64 * 1024 };
+enum {
+    RING_EVENTS = 8192,
+    BUFFER_SIZE = 64 * 1024,
+    END_WAITS = 1000 /* ms, when the process ends */
+};
 
 /* Of one thread at a time, which puts events at `head`. Whoever holds the lock
  * of the file takes them from `tail`. Rings are never freed: threads may put
@@ -40,6 +45,13 @@ static bool closed;
 static char buffer[BUFFER_SIZE];
 static size_t buffered;
 static char problem[512];
+static atomic_int failure; /* errno of the disk; 0: none */
+static atomic_bool ends;
+static _Atomic uint64_t lost; /* events, which no ring had room for */
+
+static void flush_all(void *unused);
+
+static struct slow_call disk = SLOW_CALL(flush_all, NULL);
 
 static _Atomic(struct ring *) rings;
 static _Thread_local struct ring *own;
@@ -49,11 +61,12 @@ static pthread_key_t own_key; /* its destructor gives the ring back */
 
 static void write_buffer(void)
 {
-    bool whole = closed || quiet_write_all(file, buffer, buffered) == 0;
+    int error = closed ? 0 : quiet_write_all(file, buffer, buffered);
     buffered = 0;
-    if (whole) return;
+    if (error == 0) return;
     /* A full disk: the trace ends there, and has no hole when there is room
      * again. */
+    atomic_store(&failure, error);
     closed = true;
     atomic_store(&trace_state, false);
 }
@@ -86,41 +99,37 @@ static void flush_locked(void)
     write_buffer();
 }
 
-void trace_flush(void)
+static void flush_all(void *unused)
 {
+    (void)unused;
     pthread_mutex_lock(&file_lock);
     flush_locked();
+    if (atomic_load(&ends) && file >= 0 && !closed) {
+        buffered += trace_text_end(room(TRACE_TEXT_MAX));
+        write_buffer();
+        closed = true;
+    }
     pthread_mutex_unlock(&file_lock);
 }
 
-/* The process ends. */
+void trace_flush(void)
+{
+    (void)slow_call_ask(&disk, SLOW_CALL_MOMENT);
+}
+
+/* The process ends, which a disk does not prevent. */
 __attribute__((destructor)) static void finish(void)
 {
-    if (!trace_is_on()) return;
-    pthread_mutex_lock(&file_lock);
-    flush_locked();
-    if (file >= 0 && !closed) {
-        buffered += trace_text_end(room(TRACE_TEXT_MAX));
-        write_buffer();
-    }
-    closed = true;
-    atomic_store(&trace_state, false);
-    pthread_mutex_unlock(&file_lock);
+    if (!atomic_exchange(&trace_state, false)) return;
+    atomic_store(&ends, true);
+    (void)slow_call_ask(&disk, 0);
+    (void)slow_call_end(&disk, END_WAITS);
 }
 
 /* ---------------------------------------------------------------- opening */
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&file_lock);
-}
-
-static void in_parent(void)
-{
-    pthread_mutex_unlock(&file_lock);
-}
-
-/* The file is the parent's. A child that connects opens its own. */
+/* The file is the parent's. A child that connects opens its own. No fork waits
+ * for the lock, which a slow disk may keep. */
 static void in_child(void)
 {
     atomic_store(&trace_state, false);
@@ -130,16 +139,17 @@ static void in_child(void)
     buffered = 0;
     own = NULL;
     atomic_store(&rings, NULL);
-    pthread_mutex_unlock(&file_lock);
+    (void)pthread_mutex_init(&file_lock, NULL);
+    slow_call_forked(&disk);
 }
 
 static void give_back(void *ring)
 {
     struct ring *r = ring;
-    pthread_mutex_lock(&file_lock);
-    flush_locked();
-    pthread_mutex_unlock(&file_lock);
-    atomic_store(&r->used, false);
+    trace_flush();
+    /* Its events have the name of its thread. */
+    if (atomic_load(&r->head) == atomic_load(&r->tail))
+        atomic_store(&r->used, false);
 }
 
 static bool make_key(void)
@@ -147,7 +157,7 @@ static bool make_key(void)
     static bool made;
     if (made) return true;
     made = pthread_key_create(&own_key, give_back) == 0 &&
-           pthread_atfork(before_fork, in_parent, in_child) == 0;
+           pthread_atfork(NULL, NULL, in_child) == 0;
     return made;
 }
 
@@ -241,11 +251,33 @@ bool trace_put(const struct trace_event *event)
     if (head - tail == RING_EVENTS) {
         trace_flush();
         tail = atomic_load_explicit(&r->tail, memory_order_acquire);
-        if (head - tail == RING_EVENTS) return false; /* the file is closed */
+        if (head - tail == RING_EVENTS) {
+            atomic_fetch_add(&lost, trace_is_on());
+            return false;
+        }
     }
     r->events[head % RING_EVENTS] = *event;
     atomic_store_explicit(&r->head, head + 1, memory_order_release);
     return head + 1 - tail == RING_EVENTS / 2;
+}
+
+bool trace_trouble(char *line, size_t size)
+{
+    static atomic_bool told;
+    if (atomic_load(&failure) == 0 && atomic_load(&lost) == 0) return false;
+    if (!slow_call_is_done(&disk)) return false;
+    int error = atomic_load(&failure);
+    uint64_t some = error == 0 ? atomic_exchange(&lost, 0) : 0;
+    if (error != 0 && !atomic_exchange(&told, true))
+        (void)snprintf(line, size, "PCCL_TRACE: the trace ends here: %s",
+                       strerror(error));
+    else if (some > 0)
+        (void)snprintf(line, size,
+                       "PCCL_TRACE: %llu events are lost: the disk is slow",
+                       (unsigned long long)some);
+    else
+        return false;
+    return true;
 }
 
 /* Names come from programs: only what needs no escape in JSON. */

@@ -3,8 +3,10 @@
  *
  * A thread puts an event into a ring of its own, without a lock. The I/O thread
  * of a communicator writes the rings to the file TRACE_PERIOD after each other;
- * a thread whose ring is full writes them itself, so that none is lost. A
- * process that is killed loses the events of its last TRACE_PERIOD.
+ * a thread whose ring is full asks for that at once. Where the disk is slower
+ * than SLOW_CALL_MOMENT events are lost, and counted, and nobody waits; where
+ * it fails the trace ends. A process that is killed loses the events of its
+ * last TRACE_PERIOD.
  *
  * The file is an array of objects, one a line. Each line begins with ts and
  * pid: pccl-trace changes these, and copies the rest. Times are microseconds of
@@ -64,8 +66,13 @@ const char *trace_open(int32_t rank);
 /* True: the ring is half full, and somebody should write it. Any thread. */
 bool trace_put(const struct trace_event *event);
 
-/* Writes what all threads have put; any thread. */
+/* Writes what all threads have put, as far as the disk is not slow; any
+ * thread. */
 void trace_flush(void);
+
+/* True: `line` says that events are lost, or that the trace has ended; each is
+ * said once. Any thread. */
+bool trace_trouble(char *line, size_t size);
 
 void trace_set_name(struct trace_event *event, const char *name);
 

@@ -25,6 +25,12 @@ static bool take_found(const struct journal_found *found, const char *path,
     return true;
 }
 
+static void write_record(void *user)
+{
+    struct keep_write *w = user;
+    w->good = journal_append(w->journal, w->bytes, w->size, w->why);
+}
+
 bool keep_open(struct master_keep *k, const char *path,
                struct master_memory *memory, bool *any, char *error,
                size_t error_size)
@@ -37,6 +43,14 @@ bool keep_open(struct master_keep *k, const char *path,
         (void)snprintf(error, error_size, "journal %s", why);
         return false;
     }
+    k->write = calloc(1, sizeof *k->write);
+    if (!k->write) {
+        journal_close(k->journal);
+        (void)snprintf(error, error_size, "journal %s: no memory", path);
+        return false;
+    }
+    *k->write = (struct keep_write){.call = SLOW_CALL(write_record, k->write),
+                                    .journal = k->journal};
     *any = found.any;
     if (!found.any || take_found(&found, path, memory, error, error_size))
         return true;
@@ -44,12 +58,57 @@ bool keep_open(struct master_keep *k, const char *path,
     return false;
 }
 
+/* What has become of the write: it is over. */
+static void take_result(struct master_keep *k, char *line, size_t line_size)
+{
+    struct keep_write *w = k->write;
+    if (!w->good && !k->failed)
+        (void)snprintf(line, line_size,
+                       "journal %s: %s; members neither come nor go until "
+                       "it can be written",
+                       k->path, w->why);
+    if (w->good && (k->failed || w->late))
+        (void)snprintf(line, line_size, "journal %s: is written again",
+                       k->path);
+    k->failed = !w->good;
+    w->late = false;
+    if (w->good) {
+        free(k->kept);
+        k->kept = w->bytes;
+        k->kept_size = w->size;
+    } else {
+        free(w->bytes);
+    }
+    w->bytes = NULL;
+}
+
+/* The write is not over. Nobody is there before the first record. */
+static bool still_writes(struct master_keep *k, int patience, char *line,
+                         size_t line_size)
+{
+    struct keep_write *w = k->write;
+    bool over = patience != 0 ? slow_call_ask(&w->call, patience)
+                              : slow_call_is_done(&w->call);
+    if (over) return false;
+    if (!w->late && !k->failed)
+        (void)snprintf(line, line_size,
+                       "journal %s: the disk does not answer; members neither "
+                       "come nor go until it does",
+                       k->path);
+    w->late = true;
+    return true;
+}
+
 bool keep_memory(struct master_keep *k, const struct master_memory *memory,
                  pccl_ns now, pccl_ns retry, char *line, size_t line_size)
 {
-    char why[JOURNAL_ERROR_SIZE];
     *line = '\0';
     if (!k->journal) return true;
+    struct keep_write *w = k->write;
+    if (w->bytes) {
+        if (still_writes(k, 0, line, line_size)) return false;
+        take_result(k, line, line_size);
+    }
     size_t room = memory_size(memory);
     uint8_t *bytes = malloc(room);
     if (!bytes) return false;
@@ -60,30 +119,25 @@ bool keep_memory(struct master_keep *k, const struct master_memory *memory,
         return same;
     }
     k->tried_at = now;
-    bool good = journal_append(k->journal, bytes, size, why);
-    if (!good && !k->failed)
-        (void)snprintf(line, line_size,
-                       "journal %s: %s; members neither come nor go until "
-                       "it can be written",
-                       k->path, why);
-    if (good && k->failed)
-        (void)snprintf(line, line_size, "journal %s: is written again",
-                       k->path);
-    k->failed = !good;
-    if (good) {
-        free(k->kept);
-        k->kept = bytes;
-        k->kept_size = size;
-    } else {
-        free(bytes);
-    }
-    return good;
+    w->bytes = bytes;
+    w->size = size;
+    int patience = k->kept ? (int)(retry / PCCL_MS) + 1 : SLOW_CALL_FOREVER;
+    if (still_writes(k, patience, line, line_size)) return false;
+    take_result(k, line, line_size);
+    return !k->failed;
 }
 
 void keep_close(struct master_keep *k)
 {
-    if (k->journal) journal_close(k->journal);
+    struct keep_write *w = k->write;
+    /* A disk that hangs keeps what the write uses, and not the process. */
+    if (w && slow_call_end(&w->call, SLOW_CALL_MOMENT)) {
+        journal_close(k->journal);
+        free(w->bytes);
+        free(w);
+    }
     k->journal = NULL;
+    k->write = NULL;
     free(k->kept);
     k->kept = NULL;
 }

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,53 @@ static void test_a_full_disk(void **state)
     bench_close(&b);
 }
 
+/* A call to the disk that hangs until the test lets it go. */
+static atomic_int hangs;
+static int gate[2];
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+int __wrap_fsync(int fd)
+{
+    char byte;
+    int armed = 1;
+    if (atomic_compare_exchange_strong(&hangs, &armed, 0))
+        (void)!read(gate[0], &byte, 1);
+    return __real_fsync(fd);
+}
+
+/* The coordinator hears others meanwhile, and nothing follows from a record
+ * that is not on the disk. */
+static void test_a_disk_that_hangs(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct peer p, other;
+    assert_int_equal(pipe(gate), 0);
+    bench_open_journal(&b, path, 1, DEADLINE);
+    peer_open(&p, &b);
+    peer_hello(&p, 0, false);
+    peer_expect(&p, WIRE_WELCOME);
+    peer_expect(&p, WIRE_PROPOSE);
+    atomic_store(&hangs, 1);
+    peer_say(&p, WIRE_READY);
+    bench_expect_line(&b, "the disk does not answer; members neither come nor "
+                          "go until it does");
+    peer_open(&other, &b);
+    peer_hello(&other, 0, false);
+    peer_expect(&other, WIRE_WELCOME);
+    assert_int_equal(master_server_members(b.server), 0);
+    assert_int_equal(write(gate[1], "", 1), 1);
+    bench_expect_line(&b, "is written again");
+    peer_expect(&p, WIRE_INSTALL);
+    peer_close(&other);
+    peer_close(&p);
+    bench_close(&b);
+    close(gate[0]);
+    close(gate[1]);
+}
+
 static void test_what_is_no_journal(void **state)
 {
     (void)state;
@@ -117,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_new_coordinator_goes_on),
         TEST(test_a_full_disk),
+        TEST(test_a_disk_that_hangs),
         TEST(test_what_is_no_journal),
     };
     return cmocka_run_group_tests_name("server/keep", tests, NULL, NULL);

@@ -135,7 +135,7 @@ static void test_dies_at_every_step(void **state)
 static void test_fails_at_every_step(void **state)
 {
     (void)state;
-    static const int errors[] = {ENOSPC, EIO, EDQUOT};
+    static const int errors[] = {ENOSPC, EIO, EDQUOT, EROFS, ENOENT, ESTALE};
     for (size_t e = 0; e < ARRAY_COUNT(errors); e++) {
         long fails = 0;
         for (bool over = false; !over; fails++) {
