@@ -88,7 +88,7 @@ int error_raise(struct comm *comm, int error_class, const char *function,
 /* Address of MPI_LASTUSEDCODE's value. */
 int *error_last_used_code(void);
 
-/* For the generated stubs. */
+/* For the functions that faces.cmake makes. */
 int unsupported_comm(MPI_Comm comm, const char *function);
 int unsupported(const char *function);
 

@@ -4,11 +4,9 @@ two binary interfaces have in common and apart:
 
     include/mpich/mpi.h       MPICH's ABI
     include/mpi_abi/mpi.h     the standard ABI of MPI 5.0
-    face_abi.h                what the sources use and the standard ABI lacks
-    stubs.c, stubs_mpich.c    functions that no source here defines: they raise
-                              MPI_ERR_UNSUPPORTED_OPERATION
-    table/*.symbols           what the libraries export, for the linker
     FUNCTIONS.md              the list for people
+
+The build makes the rest of them (faces.cmake).
 
     generate.py             write
     generate.py --check     compare, exit 1 if they are out of date
@@ -20,11 +18,6 @@ import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-# Reserved for errors of the tools interface, which has no error handlers.
-TOOLS_RESULT = "MPI_T_ERR_NOT_SUPPORTED"
-NULL_RESULT = {"MPI_Fint": "0", "void *": "NULL", "MPI_File": "MPI_FILE_NULL"}
-# Offered in both libraries beyond the table.
-OWN = "PCCL_*"
 
 
 def read(name):
@@ -34,15 +27,19 @@ def read(name):
 
 
 def functions():
-    """{name: (face, return type, parameter list)}"""
-    found = {}
+    """{name: (face, return type, parameter list)}, and the names of those that
+    are offered"""
+    found, offered = {}, set()
     for line in read("functions.txt"):
-        match = re.fullmatch(r"(both|mpich) (.*?)(\w+)(\(.*\))", line)
+        match = re.fullmatch(r"(both|mpich) (absent )?(.*?)(\w+)(\(.*\))",
+                             line)
         if not match:
             sys.exit("functions.txt: cannot read: " + line)
-        face, kind, name, parameters = match.groups()
+        face, absent, kind, name, parameters = match.groups()
         found[name] = (face, kind.strip(), parameters)
-    return found
+        if not absent:
+            offered.add(name)
+    return found, offered
 
 
 def constants():
@@ -56,25 +53,6 @@ def constants():
         else:
             found.append(tuple(words))
     return found
-
-
-def implemented():
-    """Names that the hand-written sources define."""
-    names = set()
-    for entry in sorted(os.listdir(HERE)):
-        if not entry.endswith(".c") or entry.startswith("stubs"):
-            continue
-        text = open(os.path.join(HERE, entry), encoding="utf-8").read()
-        for kind, name in re.findall(
-                r"^(MPI_PUBLIC|MPIX_PUBLIC|[A-Z_]+_VARIANT)\((\w+)", text,
-                flags=re.M):
-            made = {"INTEGER_VARIANT": [f"{name}_{way}" for way in (
-                        "toint", "fromint", "c2f", "f2c")],
-                    "FIELD_VARIANT": [f"Status_get_{name}",
-                                      f"Status_set_{name}"]}
-            names |= {("MPIX_" if kind == "MPIX_PUBLIC" else "MPI_") + one
-                      for one in made.get(kind, [name])}
-    return names
 
 
 # ------------------------------------------------------------------ headers
@@ -322,7 +300,7 @@ def header(face):
         out.append(define("MPI_CONVERSION_FN_NULL" + suffix,
                           f"((MPI_Datarep_conversion_function{kind} *)0)"))
     out.append("")
-    known = functions()
+    known, _ = functions()
     for name in sorted(known):
         where, kind, parameters = known[name]
         if abi and where != "both":
@@ -348,81 +326,6 @@ def header(face):
     return "\n".join(out)
 
 
-def face_abi(known, have):
-    """Prototypes and constants of MPICH's ABI that the sources use."""
-    out = ["/* face_abi.h - what the sources use and the standard ABI lacks; "
-           "made by\n * generate.py, do not edit. Compiled, and not exported. "
-           "*/\n#ifndef FACE_ABI_H\n#define FACE_ABI_H\n\n#include <mpi.h>\n\n"
-           "typedef MPI_Status MPI_F08_status;\n"
-           "#define MPI_LB MPI_DATATYPE_NULL\n"
-           "#define MPI_UB MPI_DATATYPE_NULL\n"
-           "#define MPIX_COMM_TYPE_NEIGHBORHOOD (-5)\n"]
-    for name in sorted(have):
-        if name in known and known[name][0] == "mpich":
-            _, kind, parameters = known[name]
-            gap = "" if kind.endswith("*") else " "
-            for prefix in ("", "P"):
-                out.append(wrap(f"{kind}{gap}{prefix}{name}{parameters}"))
-    out.append("\n#endif\n")
-    return "\n".join(out)
-
-
-# -------------------------------------------------------------------- stubs
-
-def communicator(parameters):
-    match = re.search(r"\bMPI_Comm (\w+)(?=[,)])", parameters)
-    return match.group(1) if match else None
-
-
-def stub(name, kind, parameters):
-    gap = "" if kind.endswith("*") else " "
-    if name.startswith("QMPI_"):
-        body = "return MPI_ERR_UNSUPPORTED_OPERATION;"
-        return f"{kind}{gap}{name}{parameters}\n{{\n    {body}\n}}\n"
-    short = name.split("_", 1)[1]
-    macro = "MPIX_PUBLIC" if name.startswith("MPIX_") else "MPI_PUBLIC"
-    comm = communicator(parameters)
-    if short.startswith("T_"):
-        body = f"return {TOOLS_RESULT};"
-    elif kind in NULL_RESULT:
-        body = f"return {NULL_RESULT[kind]};"
-    elif short.startswith("File_") and not comm:
-        # The handler of files is MPI_ERRORS_RETURN unless changed.
-        body = ('return error_note(MPI_ERR_UNSUPPORTED_OPERATION, '
-                f'"%s: not offered",\n                      "{name}");')
-    elif comm:
-        body = f'return unsupported_comm({comm}, "{name}");'
-    else:
-        body = f'return unsupported("{name}");'
-    return (f"{macro}({short});\n{kind}{gap}P{name}{parameters}\n"
-            f"{{\n    {body}\n}}\n")
-
-
-def stubs(known, have, face, file):
-    code = [f"/* {file} - made by generate.py; do not edit.\n"
-            " * Functions that are not offered"
-            f"{', of MPICH’s ABI alone' if face == 'mpich' else ''}. */\n"
-            '#include "facade.h"\n\n'
-            '#pragma GCC diagnostic ignored "-Wunused-parameter"\n'
-            '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"\n']
-    code += [stub(name, *known[name][1:]) for name in sorted(known)
-             if known[name][0] == face and name not in have]
-    return "\n".join(code).replace("’", "'")
-
-
-def symbols(known, face):
-    names = []
-    for name in sorted(known):
-        if face == "abi" and known[name][0] != "both":
-            continue
-        names += [name] if name.startswith("QMPI_") else [name, "P" + name]
-    if face == "mpich":
-        names += read("mpich_internal.txt")
-    return "{\nglobal:\n" + "".join(
-        f"    {name};\n" for name in sorted(names) + [OWN]) + (
-        "local:\n    *;\n};\n")
-
-
 def table_of(known, have):
     rows = []
     for name in sorted(known):
@@ -440,19 +343,11 @@ def table_of(known, have):
 
 
 def generate():
-    known, have = functions(), implemented()
-    missing = sorted(have - set(known))
-    if missing:
-        sys.exit("defined but not in functions.txt: " + ", ".join(missing))
+    known, have = functions()
     here = os.path.relpath(HERE, ROOT)
     return {
         "include/mpich/mpi.h": header("mpich"),
         "include/mpi_abi/mpi.h": header("abi"),
-        f"{here}/face_abi.h": face_abi(known, have),
-        f"{here}/stubs.c": stubs(known, have, "both", "stubs.c"),
-        f"{here}/stubs_mpich.c": stubs(known, have, "mpich", "stubs_mpich.c"),
-        f"{here}/table/mpich.symbols": symbols(known, "mpich"),
-        f"{here}/table/abi.symbols": symbols(known, "abi"),
         f"{here}/FUNCTIONS.md": table_of(known, have),
     }
 
