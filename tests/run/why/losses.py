@@ -12,8 +12,8 @@ import sys
 
 WAYS = {
     "kill": r"rank 1 \(pid \d+ on \S+\) was killed by signal 9 ",
-    "vanish": r"rank [02] gave up because rank 1 \(\S+, pid \d+\) is lost: its "
-              r"connection to the coordinator ended$",
+    "vanish": r"rank 1 \(pid \d+ on \S+\) exited with status 0, but without "
+              r"MPI_Finalize; ending the job$",
     "stop": r"rank 1 \(\S+, pid \d+\) evicted: was stopped by a signal for ",
 }
 
