@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-bool option_listen(struct parser *p, const char *value, const char *unused)
+bool option_listen(struct parser *p, const char *value)
 {
-    (void)unused;
     p->options->has_listen = true;
     if (address_parse(value, MASTER_PORT, &p->options->listen)) return true;
     return option_fail(p->options,
@@ -38,24 +37,21 @@ static bool coordinator_set(struct parser *p, const char *value)
     return true;
 }
 
-bool option_join(struct parser *p, const char *value, const char *unused)
+bool option_join(struct parser *p, const char *value)
 {
-    (void)unused;
     p->options->join = true;
     return coordinator_set(p, value);
 }
 
-bool option_status(struct parser *p, const char *value, const char *unused)
+bool option_status(struct parser *p, const char *value)
 {
-    (void)unused;
     p->options->asks_status = true;
     return coordinator_set(p, value);
 }
 
 /* Nobody but this host reaches it unless the text names an address. */
-bool option_http(struct parser *p, const char *value, const char *unused)
+bool option_http(struct parser *p, const char *value)
 {
-    (void)unused;
     struct address *http = &p->options->http;
     p->options->serves_http = true;
     if (!address_parse(value, HTTP_PORT, http))
@@ -68,33 +64,10 @@ bool option_http(struct parser *p, const char *value, const char *unused)
     return true;
 }
 
-bool option_json(struct parser *p, const char *value, const char *unused)
-{
-    (void)value;
-    (void)unused;
-    p->options->json = true;
-    return true;
-}
-
-bool option_journal(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->options->journal = value;
-    if (*value != '\0') return true;
-    return option_fail(p->options, "%s needs the name of a file", p->name);
-}
-
-bool option_grace(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    return option_count(p, value, &p->options->grace);
-}
-
 /* Who chooses among coordinators is not this program. */
-bool option_elect(struct parser *p, const char *value, const char *unused)
+bool option_elect(struct parser *p, const char *value)
 {
     (void)value;
-    (void)unused;
     return option_fail(p->options,
                        "%s is not supported any more: with etcd, run 'etcdctl "
                        "lock NAME -- pccl-master --journal FILE ...' on each "
@@ -102,56 +75,9 @@ bool option_elect(struct parser *p, const char *value, const char *unused)
                        p->name);
 }
 
-bool option_detach(struct parser *p, const char *value, const char *unused)
+bool option_state(struct parser *p, const char *value)
 {
-    (void)value;
-    (void)unused;
-    p->options->detach = true;
-    return true;
-}
-
-bool option_attach(struct parser *p, const char *value, const char *unused)
-{
-    (void)value;
-    (void)unused;
-    p->options->attach = true;
-    return true;
-}
-
-bool option_state(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
     p->options->state = value;
     if (*value != '\0' && strlen(value) < STATE_NAME_MAX) return true;
     return option_fail(p->options, "%s needs the name of a file", p->name);
-}
-
-bool option_token_file(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->options->token_file = value;
-    return true;
-}
-
-bool option_make_token(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->options->make_token = value;
-    return true;
-}
-
-bool option_insecure(struct parser *p, const char *value, const char *unused)
-{
-    (void)value;
-    (void)unused;
-    p->options->insecure = true;
-    return true;
-}
-
-bool option_relay(struct parser *p, const char *value, const char *unused)
-{
-    (void)value;
-    (void)unused;
-    p->options->relays = true;
-    return true;
 }

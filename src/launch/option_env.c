@@ -17,29 +17,25 @@ static bool name_check(struct parser *p, const char *name)
                        name);
 }
 
-bool option_env(struct parser *p, const char *name, const char *value)
+bool option_env(struct parser *p, const char *name)
 {
-    p->has_app_options = true;
     if (!name_check(p, name)) return false;
     setting_add(&p->app->settings, &p->app->setting_count,
-                memory_print("%s=%s", name, value));
+                memory_print("%s=%s", name, p->second));
     return true;
 }
 
-bool option_genv(struct parser *p, const char *name, const char *value)
+bool option_genv(struct parser *p, const char *name)
 {
-    p->has_app_options = true;
     if (!name_check(p, name)) return false;
     setting_add(&p->options->settings, &p->options->setting_count,
-                memory_print("%s=%s", name, value));
+                memory_print("%s=%s", name, p->second));
     return true;
 }
 
 /* Open MPI's -x NAME exports a variable; here all variables are exported. */
-bool option_export(struct parser *p, const char *value, const char *unused)
+bool option_export(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->has_app_options = true;
     if (*value == '\0' || *value == '=') return name_check(p, "");
     if (strchr(value, '=')) {
         setting_add(&p->options->settings, &p->options->setting_count,
@@ -48,50 +44,43 @@ bool option_export(struct parser *p, const char *value, const char *unused)
     return true;
 }
 
-static bool filter_set(struct parser *p, struct env_filter *filter,
-                       enum env_mode mode, const char *list)
+static bool filter_set(struct env_filter *filter, enum env_mode mode,
+                       const char *list)
 {
-    p->has_app_options = true;
     *filter = (struct env_filter){mode, list};
     return true;
 }
 
-bool option_genv_all(struct parser *p, const char *a, const char *b)
+bool option_genv_all(struct parser *p, const char *a)
 {
     (void)a;
-    (void)b;
-    return filter_set(p, &p->options->filter, ENV_ALL, NULL);
+    return filter_set(&p->options->filter, ENV_ALL, NULL);
 }
 
-bool option_genv_none(struct parser *p, const char *a, const char *b)
+bool option_genv_none(struct parser *p, const char *a)
 {
     (void)a;
-    (void)b;
-    return filter_set(p, &p->options->filter, ENV_NONE, NULL);
+    return filter_set(&p->options->filter, ENV_NONE, NULL);
 }
 
-bool option_genv_list(struct parser *p, const char *list, const char *b)
+bool option_genv_list(struct parser *p, const char *list)
 {
-    (void)b;
-    return filter_set(p, &p->options->filter, ENV_LIST, list);
+    return filter_set(&p->options->filter, ENV_LIST, list);
 }
 
-bool option_env_all(struct parser *p, const char *a, const char *b)
+bool option_env_all(struct parser *p, const char *a)
 {
     (void)a;
-    (void)b;
-    return filter_set(p, &p->app->filter, ENV_ALL, NULL);
+    return filter_set(&p->app->filter, ENV_ALL, NULL);
 }
 
-bool option_env_none(struct parser *p, const char *a, const char *b)
+bool option_env_none(struct parser *p, const char *a)
 {
     (void)a;
-    (void)b;
-    return filter_set(p, &p->app->filter, ENV_NONE, NULL);
+    return filter_set(&p->app->filter, ENV_NONE, NULL);
 }
 
-bool option_env_list(struct parser *p, const char *list, const char *b)
+bool option_env_list(struct parser *p, const char *list)
 {
-    (void)b;
-    return filter_set(p, &p->app->filter, ENV_LIST, list);
+    return filter_set(&p->app->filter, ENV_LIST, list);
 }

@@ -13,23 +13,8 @@ enum { DAY = 24 * 60 * 60, LIFETIME_DEFAULT = 30 * DAY };
 
 #define LIFETIME_MAX 3.2e9 /* s: a century */
 
-bool option_make_issuer(struct parser *p, const char *value, const char *unused)
+bool option_issue(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->options->make_issuer = value;
-    return true;
-}
-
-bool option_issuer(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->options->issuer = value;
-    return true;
-}
-
-bool option_issue(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
     p->options->issue = value;
     if (token_name_is_valid(value)) return true;
     return option_fail(p->options,
@@ -38,9 +23,8 @@ bool option_issue(struct parser *p, const char *value, const char *unused)
                        p->name, value, (int)GRANT_NAME_MAX);
 }
 
-bool option_group(struct parser *p, const char *value, const char *unused)
+bool option_group(struct parser *p, const char *value)
 {
-    (void)unused;
     char *end = NULL;
     errno = 0;
     unsigned long number = strtoul(value, &end, 10);
@@ -53,9 +37,8 @@ bool option_group(struct parser *p, const char *value, const char *unused)
                        p->name, value);
 }
 
-bool option_rights(struct parser *p, const char *value, const char *unused)
+bool option_rights(struct parser *p, const char *value)
 {
-    (void)unused;
     uint8_t rights = 0;
     for (const char *at = value;; at++) {
         size_t length = strcspn(at, ",");
@@ -76,9 +59,8 @@ bool option_rights(struct parser *p, const char *value, const char *unused)
 }
 
 /* 90, 90s, 15m, 12h, 7d or never. */
-bool option_expires(struct parser *p, const char *value, const char *unused)
+bool option_expires(struct parser *p, const char *value)
 {
-    (void)unused;
     static const char units[] = "smhd";
     static const double seconds[] = {1, 60, 3600, DAY};
     struct options *o = p->options;
@@ -101,21 +83,6 @@ bool option_expires(struct parser *p, const char *value, const char *unused)
                            p->name, value);
     o->lifetime = (uint64_t)count;
     return true;
-}
-
-bool option_revoked(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->options->revoked = value;
-    return true;
-}
-
-bool option_hook(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->options->hook = value;
-    if (*value != '\0') return true;
-    return option_fail(p->options, "%s needs a program", p->name);
 }
 
 static bool check_issue(struct options *o, bool alone)

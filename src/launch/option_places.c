@@ -5,21 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool option_hosts(struct parser *p, const char *value, const char *unused)
+bool option_hosts(struct parser *p, const char *value)
 {
-    (void)unused;
     char detail[MESSAGE_SIZE / 2];
-    p->has_app_options = true;
     if (hosts_parse(&p->options->hosts, value, detail, sizeof detail))
         return true;
     return option_fail(p->options, "%s: %s", p->name, detail);
 }
 
-bool option_host_file(struct parser *p, const char *value, const char *unused)
+bool option_host_file(struct parser *p, const char *value)
 {
-    (void)unused;
     char detail[MESSAGE_SIZE / 2];
-    p->has_app_options = true;
     char *text = option_file(value);
     if (!text)
         return option_fail(p->options, "%s %s: %s", p->name, value,
@@ -30,11 +26,9 @@ bool option_host_file(struct parser *p, const char *value, const char *unused)
     return good || option_fail(p->options, "%s %s: %s", p->name, value, detail);
 }
 
-bool option_rank_file(struct parser *p, const char *value, const char *unused)
+bool option_rank_file(struct parser *p, const char *value)
 {
-    (void)unused;
     char detail[MESSAGE_SIZE / 2];
-    p->has_app_options = true;
     char *text = option_file(value);
     if (!text)
         return option_fail(p->options, "%s %s: %s", p->name, value,
@@ -46,19 +40,10 @@ bool option_rank_file(struct parser *p, const char *value, const char *unused)
            option_fail(p->options, "%s %s: %s", p->name, value, detail);
 }
 
-bool option_per_host(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    return option_count(p, value, &p->options->per_host);
-}
-
-bool option_one_per_host(struct parser *p, const char *value,
-                         const char *second)
+bool option_one_per_host(struct parser *p, const char *value)
 {
     (void)value;
-    (void)second;
-    return option_per_host(p, "1", NULL);
+    return option_count(p, "1", &p->options->per_host);
 }
 
 /* Open MPI's mapping words without effect here, with any modifier. */
@@ -84,17 +69,15 @@ static bool map_per_node(struct parser *p, const char *value, bool *is_node)
         length < sizeof count && strcmp(value + 4 + length, ":node") == 0;
     if (!*is_node) return true;
     memcpy(count, value + 4, length);
-    return option_per_host(p, count, NULL);
+    return option_count(p, count, &p->options->per_host);
 }
 
-bool option_map(struct parser *p, const char *value, const char *unused)
+bool option_map(struct parser *p, const char *value)
 {
-    (void)unused;
     static struct bind_machine machine;
     bool is_node = strcmp(value, "node") == 0;
     bool per_part = strncmp(value, "ppr:", 4) == 0;
-    p->has_app_options = true;
-    if (is_node) return option_per_host(p, "1", NULL);
+    if (is_node) return option_count(p, "1", &p->options->per_host);
     if (maps_elsewhere(value)) return true;
     if (per_part && !map_per_node(p, value, &is_node)) return false;
     if (is_node) return true;
@@ -111,14 +94,12 @@ bool option_map(struct parser *p, const char *value, const char *unused)
     return true;
 }
 
-bool option_launcher(struct parser *p, const char *value, const char *unused)
+bool option_launcher(struct parser *p, const char *value)
 {
-    (void)unused;
     static const char *const names[] = {[LAUNCHER_AUTO] = "auto",
                                         [LAUNCHER_SSH] = "ssh",
                                         [LAUNCHER_FORK] = "fork",
                                         [LAUNCHER_SLURM] = "slurm"};
-    p->has_app_options = true;
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (strcmp(value, names[i]) != 0) continue;
         p->options->launcher = (enum launcher)i;
@@ -128,20 +109,15 @@ bool option_launcher(struct parser *p, const char *value, const char *unused)
                        p->name, value);
 }
 
-bool option_launcher_exec(struct parser *p, const char *value,
-                          const char *unused)
+bool option_launcher_exec(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->has_app_options = true;
     p->options->launcher_exec = value;
     return value[strspn(value, " ")] != '\0' ||
            option_fail(p->options, "%s needs a command", p->name);
 }
 
-bool option_bind(struct parser *p, const char *value, const char *unused)
+bool option_bind(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->has_app_options = true;
     p->options->bind_given = true;
     if (bind_parse(&p->options->bind, value)) return true;
     return option_fail(p->options,
@@ -150,33 +126,27 @@ bool option_bind(struct parser *p, const char *value, const char *unused)
                        p->name, value);
 }
 
-bool option_bind_core(struct parser *p, const char *value, const char *second)
+bool option_bind_core(struct parser *p, const char *value)
 {
     (void)value;
-    (void)second;
-    return option_bind(p, "core", NULL);
+    return option_bind(p, "core");
 }
 
-bool option_bind_socket(struct parser *p, const char *value, const char *second)
+bool option_bind_socket(struct parser *p, const char *value)
 {
     (void)value;
-    (void)second;
-    return option_bind(p, "socket", NULL);
+    return option_bind(p, "socket");
 }
 
-bool option_agent(struct parser *p, const char *value, const char *unused)
+bool option_agent(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->has_app_options = true;
     p->options->agent = value;
     return *value != '\0' ||
            option_fail(p->options, "%s needs a command", p->name);
 }
 
-bool option_prefix(struct parser *p, const char *value, const char *unused)
+bool option_prefix(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->has_app_options = true;
     p->options->prefix = value;
     return *value == '/' ||
            option_fail(p->options, "%s %s: it is an absolute folder", p->name,
@@ -185,93 +155,34 @@ bool option_prefix(struct parser *p, const char *value, const char *unused)
 
 /* Open MPI's parameters for reaching hosts; others concern its internals and
  * are ignored. */
-bool option_mca(struct parser *p, const char *name, const char *value)
+bool option_mca(struct parser *p, const char *name)
 {
     static const char *const ssh[] = {"plm_rsh_agent", "plm_ssh_agent",
                                       "orte_rsh_agent"};
     static const char *const agent[] = {"orte_launch_agent",
                                         "prte_launch_agent"};
-    p->has_app_options = true;
+    const char *value = p->second;
     for (size_t i = 0; i < ARRAY_COUNT(ssh); i++)
         if (strcmp(name, ssh[i]) == 0 && !strchr(value, ':'))
-            return option_launcher_exec(p, value, NULL);
+            return option_launcher_exec(p, value);
     for (size_t i = 0; i < ARRAY_COUNT(agent); i++)
-        if (strcmp(name, agent[i]) == 0) return option_agent(p, value, NULL);
+        if (strcmp(name, agent[i]) == 0) return option_agent(p, value);
     return true;
-}
-
-bool option_interface(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    p->options->interface = value;
-    return true;
-}
-
-bool option_report_bindings(struct parser *p, const char *value,
-                            const char *second)
-{
-    (void)value;
-    (void)second;
-    p->has_app_options = true;
-    return p->options->report_bindings = true;
-}
-
-bool option_print_statuses(struct parser *p, const char *value,
-                           const char *second)
-{
-    (void)value;
-    (void)second;
-    p->has_app_options = true;
-    return p->options->print_statuses = true;
-}
-
-bool option_timestamps(struct parser *p, const char *value, const char *second)
-{
-    (void)value;
-    (void)second;
-    p->has_app_options = true;
-    return p->options->timestamps = true;
 }
 
 /* A day: what is stopped in a debugger, or by a signal, is waited for. */
-bool option_debug(struct parser *p, const char *value, const char *second)
+bool option_debug(struct parser *p, const char *value)
 {
     (void)value;
-    (void)second;
-    return option_deadline(p, "86400", NULL);
+    return option_deadline(p, "86400");
 }
 
-bool option_drain(struct parser *p, const char *value, const char *unused)
+bool option_pid(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->options->drain = value;
-    return *value != '\0' ||
-           option_fail(p->options, "%s needs a rank or a host", p->name);
-}
-
-bool option_pid(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
     char *end;
     unsigned long pid = strtoul(value, &end, 10);
     p->options->pid = (uint32_t)pid;
     return (*end == '\0' && pid > 0 && pid < 1u << 30) ||
            option_fail(p->options, "%s needs a process id, not '%s'", p->name,
                        value);
-}
-
-bool option_log_file(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->options->log_file = value;
-    return *value != '\0' ||
-           option_fail(p->options, "%s needs a file", p->name);
-}
-
-bool option_log_json(struct parser *p, const char *value, const char *second)
-{
-    (void)value;
-    (void)second;
-    return p->options->log_json = true;
 }

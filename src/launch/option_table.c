@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,15 +55,12 @@ static bool restart_fail(struct parser *p, const char *value)
                        p->name, RESTARTS_MAX, value);
 }
 
-static bool apply_restart(struct parser *p, const char *value,
-                          const char *unused)
+static bool apply_restart(struct parser *p, const char *value)
 {
-    (void)unused;
     struct options *o = p->options;
     size_t digits = strspn(value, "0123456789");
     const char *rest = value + digits;
     unsigned long count = strtoul(value, NULL, 10);
-    p->has_app_options = true;
     if (digits == 0 || digits > 9 || count > RESTARTS_MAX)
         return restart_fail(p, value);
     o->restarts = (uint32_t)count;
@@ -74,32 +72,26 @@ static bool apply_restart(struct parser *p, const char *value,
     return seconds_parse(p, rest + 1, &o->restart_pause);
 }
 
-static bool apply_ranks(struct parser *p, const char *value, const char *unused)
+static bool apply_ranks(struct parser *p, const char *value)
 {
-    (void)unused;
     p->has_ranks = true;
     return option_count(p, value, &p->app->ranks);
 }
 
-static bool apply_wdir(struct parser *p, const char *value, const char *unused)
+static bool apply_wdir(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->has_app_options = true;
     p->app->directory = value;
     return true;
 }
 
-static bool apply_path(struct parser *p, const char *value, const char *unused)
+static bool apply_path(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->has_app_options = true;
     p->app->path = value;
     return true;
 }
 
-bool option_deadline(struct parser *p, const char *value, const char *unused)
+bool option_deadline(struct parser *p, const char *value)
 {
-    (void)unused;
     double seconds;
     if (!seconds_parse(p, value, &seconds)) return false;
     p->options->deadline = value;
@@ -107,25 +99,13 @@ bool option_deadline(struct parser *p, const char *value, const char *unused)
     return true;
 }
 
-bool option_timeout(struct parser *p, const char *value, const char *unused)
+bool option_timeout(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->has_app_options = true;
     return seconds_parse(p, value, &p->options->timeout);
 }
 
-static bool apply_quorum(struct parser *p, const char *value,
-                         const char *unused)
+static bool apply_peer_ports(struct parser *p, const char *value)
 {
-    (void)unused;
-    return option_count(p, value, &p->options->quorum);
-}
-
-static bool apply_peer_ports(struct parser *p, const char *value,
-                             const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
     p->options->peer_ports = value;
     return port_range_is_text(value) ||
            option_fail(p->options,
@@ -133,30 +113,17 @@ static bool apply_peer_ports(struct parser *p, const char *value,
                        p->name, value);
 }
 
-static bool apply_announce(struct parser *p, const char *value,
-                           const char *unused)
+static bool apply_announce(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->has_app_options = true;
     p->options->announce = value;
     return address_is_host(value) ||
            option_fail(p->options, "%s %s: HOST or HOST:PORT is wanted",
                        p->name, value);
 }
 
-static bool apply_min_ranks(struct parser *p, const char *value,
-                            const char *unused)
+static bool apply_elastic(struct parser *p, const char *value)
 {
-    (void)unused;
-    return option_count(p, value, &p->options->minimum);
-}
-
-static bool apply_elastic(struct parser *p, const char *value,
-                          const char *unused)
-{
-    (void)unused;
     struct options *o = p->options;
-    p->has_app_options = true;
     o->elastic = o->shrink = true;
     if (!value) return true;
     if (strcmp(value, "force") == 0) {
@@ -174,58 +141,23 @@ static bool apply_elastic(struct parser *p, const char *value,
     return option_fail(o, "%s=%s: MIN is above MAX", p->name, value);
 }
 
-/* Hydra's option that lets survivors of a fault-tolerant program continue. */
-static bool apply_no_cleanup(struct parser *p, const char *value,
-                             const char *second)
+static bool apply_respawn(struct parser *p, const char *value)
 {
     (void)value;
-    (void)second;
-    p->has_app_options = true;
-    p->options->elastic = true;
-    return true;
-}
-
-static bool apply_respawn(struct parser *p, const char *value,
-                          const char *second)
-{
-    (void)value;
-    (void)second;
     p->options->respawn = true;
-    return apply_elastic(p, NULL, NULL);
+    return apply_elastic(p, NULL);
 }
 
-static bool apply_label(struct parser *p, const char *value, const char *second)
+static bool apply_label(struct parser *p, const char *value)
 {
     (void)value;
-    (void)second;
-    p->has_app_options = true;
     p->options->label = "[%r] ";
     return true;
 }
 
-static bool apply_label_pattern(struct parser *p, const char *value,
-                                const char *unused)
+static bool apply_universe(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->has_app_options = true;
-    p->options->label = value;
-    return true;
-}
-
-static bool apply_merge(struct parser *p, const char *value, const char *second)
-{
-    (void)value;
-    (void)second;
-    p->has_app_options = true;
-    return p->options->merge = true;
-}
-
-static bool apply_universe(struct parser *p, const char *value,
-                           const char *unused)
-{
-    (void)unused;
     uint32_t count;
-    p->has_app_options = true;
     p->options->universe = NULL;
     if (strcmp(value, "SYSTEM") == 0 || strcmp(value, "INFINITE") == 0)
         return true;
@@ -234,27 +166,16 @@ static bool apply_universe(struct parser *p, const char *value,
     return true;
 }
 
-static bool apply_verbose(struct parser *p, const char *value,
-                          const char *second)
+static bool apply_help(struct parser *p, const char *value)
 {
     (void)value;
-    (void)second;
-    return p->options->verbose = true;
-}
-
-static bool apply_help(struct parser *p, const char *value, const char *second)
-{
-    (void)value;
-    (void)second;
     p->options->mode = MODE_HELP;
     return true;
 }
 
-static bool apply_version(struct parser *p, const char *value,
-                          const char *second)
+static bool apply_version(struct parser *p, const char *value)
 {
     (void)value;
-    (void)second;
     p->options->mode = MODE_VERSION;
     return true;
 }
@@ -279,11 +200,9 @@ char *option_file(const char *path)
     return NULL;
 }
 
-static bool apply_stdin(struct parser *p, const char *value, const char *unused)
+static bool apply_stdin(struct parser *p, const char *value)
 {
-    (void)unused;
     uint32_t rank = 0;
-    p->has_app_options = true;
     p->options->stdin_to = STDIN_ALL;
     if (strcmp(value, "all") == 0) return true;
     p->options->stdin_to = STDIN_NONE;
@@ -297,243 +216,238 @@ static bool apply_stdin(struct parser *p, const char *value, const char *unused)
     return true;
 }
 
-static bool apply_config(struct parser *p, const char *value,
-                         const char *unused)
+static bool apply_config(struct parser *p, const char *value)
 {
-    (void)unused;
     if (p->config)
         return option_fail(p->options, "%s: one file is enough", p->name);
-    p->has_app_options = true;
     p->config = value;
     return true;
 }
 
-static bool apply_spares(struct parser *p, const char *value,
-                         const char *unused)
+static bool apply_spares(struct parser *p, const char *value)
 {
-    (void)unused;
     return option_count(p, value, &p->options->spares) &&
-           apply_elastic(p, NULL, NULL);
+           apply_elastic(p, NULL);
 }
 
-static bool apply_out_pattern(struct parser *p, const char *value,
-                              const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    p->options->out_pattern = value;
-    return true;
-}
-
-static bool apply_err_pattern(struct parser *p, const char *value,
-                              const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    p->options->err_pattern = value;
-    return true;
-}
-
-static bool apply_out_folder(struct parser *p, const char *value,
-                             const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    p->options->out_folder = value;
-    return *value != '\0' ||
-           option_fail(p->options, "%s needs a folder", p->name);
-}
-
-static bool apply_agent(struct parser *p, const char *value, const char *second)
+static bool apply_agent(struct parser *p, const char *value)
 {
     (void)value;
-    (void)second;
     p->options->mode = MODE_AGENT;
     return true;
 }
 
-static bool apply_until_done(struct parser *p, const char *value,
-                             const char *second)
-{
-    (void)value;
-    (void)second;
-    return p->options->until_done = true;
-}
-
 /* Options of other launchers without an equivalent: an error is better than
  * ignoring them. */
-static bool apply_unsupported(struct parser *p, const char *value,
-                              const char *second)
+static bool apply_unsupported(struct parser *p, const char *value)
 {
     (void)value;
-    (void)second;
     return option_fail(p->options, "%s of other launchers is not supported",
                        p->name);
 }
 
 /* Accepted because scripts have them; nothing here depends on them. */
-static bool apply_nothing(struct parser *p, const char *value,
-                          const char *second)
+static bool apply_nothing(struct parser *p, const char *value)
 {
     (void)p;
     (void)value;
-    (void)second;
     return true;
 }
 
+/* Options that only set a member; the table says which one. */
+static void *member_of(const struct parser *p)
+{
+    return (char *)p->options + p->entry->member;
+}
+
+static bool set_flag(struct parser *p, const char *value)
+{
+    (void)value;
+    *(bool *)member_of(p) = true;
+    return true;
+}
+
+static bool set_text(struct parser *p, const char *value)
+{
+    const char *needs = p->entry->needs;
+    *(const char **)member_of(p) = value;
+    return !needs || *value != '\0' ||
+           option_fail(p->options, "%s needs %s", p->name, needs);
+}
+
+static bool set_count(struct parser *p, const char *value)
+{
+    return option_count(p, value, member_of(p));
+}
+
+/* Compiles for a member of this type only. */
+#define MEMBER(type, name)                                                     \
+    offsetof(struct options, name) +                                           \
+        0 * sizeof(_Generic(((struct options *)NULL)->name, type : 1))
+#define FLAG(scope, member)                                                    \
+    VALUE_NONE, scope, set_flag, MEMBER(bool, member), NULL
+#define TEXT(scope, member, needs)                                             \
+    VALUE_ONE, scope, set_text, MEMBER(const char *, member), needs
+#define COUNT(scope, member)                                                   \
+    VALUE_ONE, scope, set_count, MEMBER(uint32_t, member), NULL
+#define CALL(kind, scope, function) VALUE_##kind, scope, function, 0, NULL
+
+enum { RUN = false, JOB = true }; /* whether it needs a program */
+
 static const struct option_entry table[] = {
-    {"n", VALUE_ONE, apply_ranks},
-    {"np", VALUE_ONE, apply_ranks},
-    {"c", VALUE_ONE, apply_ranks},
-    {"env", VALUE_TWO, option_env},
-    {"envall", VALUE_NONE, option_env_all},
-    {"envnone", VALUE_NONE, option_env_none},
-    {"envlist", VALUE_ONE, option_env_list},
-    {"genv", VALUE_TWO, option_genv},
-    {"genvall", VALUE_NONE, option_genv_all},
-    {"genvnone", VALUE_NONE, option_genv_none},
-    {"genvlist", VALUE_ONE, option_genv_list},
-    {"x", VALUE_ONE, option_export},
-    {"wdir", VALUE_ONE, apply_wdir},
-    {"wd", VALUE_ONE, apply_wdir},
-    {"path", VALUE_ONE, apply_path},
-    {"configfile", VALUE_ONE, apply_config},
-    {"app", VALUE_ONE, apply_config},
-    {"s", VALUE_ONE, apply_stdin},
-    {"stdin", VALUE_ONE, apply_stdin},
-    {"listen", VALUE_ONE, option_listen},
-    {"join", VALUE_ONE, option_join},
-    {"masters", VALUE_ONE, option_join},
-    {"status", VALUE_ONE, option_status},
-    {"status-http", VALUE_ONE, option_http},
-    {"journal", VALUE_ONE, option_journal},
-    {"master-grace", VALUE_ONE, option_grace},
-    {"json", VALUE_NONE, option_json},
-    {"token-file", VALUE_ONE, option_token_file},
-    {"make-token", VALUE_ONE, option_make_token},
-    {"make-issuer", VALUE_ONE, option_make_issuer},
-    {"issuer", VALUE_ONE, option_issuer},
-    {"issue", VALUE_ONE, option_issue},
-    {"group", VALUE_ONE, option_group},
-    {"rights", VALUE_ONE, option_rights},
-    {"expires", VALUE_ONE, option_expires},
-    {"revoked", VALUE_ONE, option_revoked},
-    {"hook", VALUE_ONE, option_hook},
-    {"insecure", VALUE_NONE, option_insecure},
-    {"relay", VALUE_NONE, option_relay},
-    {"deadline", VALUE_ONE, option_deadline},
-    {"timeout", VALUE_ONE, option_timeout},
-    {"quorum", VALUE_ONE, apply_quorum},
-    {"min-ranks", VALUE_ONE, apply_min_ranks},
-    {"peer-ports", VALUE_ONE, apply_peer_ports},
-    {"announce", VALUE_ONE, apply_announce},
-    {"elastic", VALUE_RANGE, apply_elastic},
-    {"disable-auto-cleanup", VALUE_NONE, apply_no_cleanup},
-    {"enable-recovery", VALUE_NONE, apply_no_cleanup},
-    {"respawn", VALUE_NONE, apply_respawn},
-    {"spares", VALUE_ONE, apply_spares},
-    {"restart", VALUE_ONE, apply_restart},
-    {"max-restarts", VALUE_ONE, apply_restart},
-    {"l", VALUE_NONE, apply_label},
-    {"label", VALUE_NONE, apply_label},
-    {"prepend-rank", VALUE_NONE, apply_label},
-    {"tag-output", VALUE_NONE, apply_label},
-    {"prepend-pattern", VALUE_ONE, apply_label_pattern},
-    {"merge-stderr-to-stdout", VALUE_NONE, apply_merge},
-    {"output-filename", VALUE_ONE, apply_out_folder},
-    {"outfile-pattern", VALUE_ONE, apply_out_pattern},
-    {"errfile-pattern", VALUE_ONE, apply_err_pattern},
-    {"log-file", VALUE_ONE, option_log_file},
-    {"log-json", VALUE_NONE, option_log_json},
-    {"v", VALUE_NONE, apply_verbose},
-    {"verbose", VALUE_NONE, apply_verbose},
-    {"h", VALUE_NONE, apply_help},
-    {"help", VALUE_NONE, apply_help},
-    {"V", VALUE_NONE, apply_version},
-    {"version", VALUE_NONE, apply_version},
-    {"host", VALUE_ONE, option_hosts},
-    {"hosts", VALUE_ONE, option_hosts},
-    {"H", VALUE_ONE, option_hosts},
-    {"f", VALUE_ONE, option_host_file},
-    {"hostfile", VALUE_ONE, option_host_file},
-    {"machinefile", VALUE_ONE, option_host_file},
-    {"launcher", VALUE_ONE, option_launcher},
-    {"launcher-exec", VALUE_ONE, option_launcher_exec},
-    {"launcher-agent", VALUE_ONE, option_agent},
-    {"launch-agent", VALUE_ONE, option_agent},
-    {"prefix", VALUE_ONE, option_prefix},
-    {"iface", VALUE_ONE, option_interface},
-    {"mca", VALUE_TWO, option_mca},
-    {"gmca", VALUE_TWO, option_mca},
-    {"pmca", VALUE_TWO, option_mca},
-    {"prtemca", VALUE_TWO, option_mca},
-    {"rankfile", VALUE_ONE, option_rank_file},
-    {"rf", VALUE_ONE, option_rank_file},
-    {"usize", VALUE_ONE, apply_universe},
-    {"info", VALUE_NONE, apply_version},
-    {"ppn", VALUE_ONE, option_per_host},
-    {"perhost", VALUE_ONE, option_per_host},
-    {"npernode", VALUE_ONE, option_per_host},
-    {"N", VALUE_ONE, option_per_host},
-    {"pernode", VALUE_NONE, option_one_per_host},
-    {"bynode", VALUE_NONE, option_one_per_host},
-    {"rr", VALUE_NONE, option_one_per_host},
-    {"map-by", VALUE_ONE, option_map},
-    {"bind-to", VALUE_ONE, option_bind},
-    {"binding", VALUE_ONE, option_bind},
-    {"bind-to-core", VALUE_NONE, option_bind_core},
-    {"bind-to-socket", VALUE_NONE, option_bind_socket},
-    {"report-bindings", VALUE_NONE, option_report_bindings},
-    {"print-all-exitcodes", VALUE_NONE, option_print_statuses},
-    {"timestamp-output", VALUE_NONE, option_timestamps},
-    {"debug", VALUE_NONE, option_debug},
-    {"detach", VALUE_NONE, option_detach},
-    {"attach", VALUE_NONE, option_attach},
-    {"state", VALUE_ONE, option_state},
-    {"drain", VALUE_ONE, option_drain},
-    {"pid", VALUE_ONE, option_pid},
-    {"agent", VALUE_NONE, apply_agent},
-    {"until-done", VALUE_NONE, apply_until_done},
+    {"n", CALL(ONE, RUN, apply_ranks)},
+    {"np", CALL(ONE, RUN, apply_ranks)},
+    {"c", CALL(ONE, RUN, apply_ranks)},
+    {"env", CALL(TWO, JOB, option_env)},
+    {"envall", CALL(NONE, JOB, option_env_all)},
+    {"envnone", CALL(NONE, JOB, option_env_none)},
+    {"envlist", CALL(ONE, JOB, option_env_list)},
+    {"genv", CALL(TWO, JOB, option_genv)},
+    {"genvall", CALL(NONE, JOB, option_genv_all)},
+    {"genvnone", CALL(NONE, JOB, option_genv_none)},
+    {"genvlist", CALL(ONE, JOB, option_genv_list)},
+    {"x", CALL(ONE, JOB, option_export)},
+    {"wdir", CALL(ONE, JOB, apply_wdir)},
+    {"wd", CALL(ONE, JOB, apply_wdir)},
+    {"path", CALL(ONE, JOB, apply_path)},
+    {"configfile", CALL(ONE, JOB, apply_config)},
+    {"app", CALL(ONE, JOB, apply_config)},
+    {"s", CALL(ONE, JOB, apply_stdin)},
+    {"stdin", CALL(ONE, JOB, apply_stdin)},
+    {"listen", CALL(ONE, RUN, option_listen)},
+    {"join", CALL(ONE, RUN, option_join)},
+    {"masters", CALL(ONE, RUN, option_join)},
+    {"status", CALL(ONE, RUN, option_status)},
+    {"status-http", CALL(ONE, RUN, option_http)},
+    {"journal", TEXT(RUN, journal, "the name of a file")},
+    {"master-grace", COUNT(RUN, grace)},
+    {"json", FLAG(RUN, json)},
+    {"token-file", TEXT(RUN, token_file, NULL)},
+    {"make-token", TEXT(RUN, make_token, NULL)},
+    {"make-issuer", TEXT(RUN, make_issuer, NULL)},
+    {"issuer", TEXT(RUN, issuer, NULL)},
+    {"issue", CALL(ONE, RUN, option_issue)},
+    {"group", CALL(ONE, RUN, option_group)},
+    {"rights", CALL(ONE, RUN, option_rights)},
+    {"expires", CALL(ONE, RUN, option_expires)},
+    {"revoked", TEXT(RUN, revoked, NULL)},
+    {"hook", TEXT(RUN, hook, "a program")},
+    {"insecure", FLAG(RUN, insecure)},
+    {"relay", FLAG(RUN, relays)},
+    {"deadline", CALL(ONE, RUN, option_deadline)},
+    {"timeout", CALL(ONE, JOB, option_timeout)},
+    {"quorum", COUNT(RUN, quorum)},
+    {"min-ranks", COUNT(RUN, minimum)},
+    {"peer-ports", CALL(ONE, JOB, apply_peer_ports)},
+    {"announce", CALL(ONE, JOB, apply_announce)},
+    {"elastic", CALL(RANGE, JOB, apply_elastic)},
+    /* of Hydra: survivors of a fault-tolerant program continue */
+    {"disable-auto-cleanup", FLAG(JOB, elastic)},
+    {"enable-recovery", FLAG(JOB, elastic)},
+    {"respawn", CALL(NONE, JOB, apply_respawn)},
+    {"spares", CALL(ONE, JOB, apply_spares)},
+    {"restart", CALL(ONE, JOB, apply_restart)},
+    {"max-restarts", CALL(ONE, JOB, apply_restart)},
+    {"l", CALL(NONE, JOB, apply_label)},
+    {"label", CALL(NONE, JOB, apply_label)},
+    {"prepend-rank", CALL(NONE, JOB, apply_label)},
+    {"tag-output", CALL(NONE, JOB, apply_label)},
+    {"prepend-pattern", TEXT(JOB, label, NULL)},
+    {"merge-stderr-to-stdout", FLAG(JOB, merge)},
+    {"output-filename", TEXT(JOB, out_folder, "a folder")},
+    {"outfile-pattern", TEXT(JOB, out_pattern, NULL)},
+    {"errfile-pattern", TEXT(JOB, err_pattern, NULL)},
+    {"log-file", TEXT(RUN, log_file, "a file")},
+    {"log-json", FLAG(RUN, log_json)},
+    {"v", FLAG(RUN, verbose)},
+    {"verbose", FLAG(RUN, verbose)},
+    {"h", CALL(NONE, RUN, apply_help)},
+    {"help", CALL(NONE, RUN, apply_help)},
+    {"V", CALL(NONE, RUN, apply_version)},
+    {"version", CALL(NONE, RUN, apply_version)},
+    {"host", CALL(ONE, JOB, option_hosts)},
+    {"hosts", CALL(ONE, JOB, option_hosts)},
+    {"H", CALL(ONE, JOB, option_hosts)},
+    {"f", CALL(ONE, JOB, option_host_file)},
+    {"hostfile", CALL(ONE, JOB, option_host_file)},
+    {"machinefile", CALL(ONE, JOB, option_host_file)},
+    {"launcher", CALL(ONE, JOB, option_launcher)},
+    {"launcher-exec", CALL(ONE, JOB, option_launcher_exec)},
+    {"launcher-agent", CALL(ONE, JOB, option_agent)},
+    {"launch-agent", CALL(ONE, JOB, option_agent)},
+    {"prefix", CALL(ONE, JOB, option_prefix)},
+    {"iface", TEXT(JOB, interface, NULL)},
+    {"mca", CALL(TWO, JOB, option_mca)},
+    {"gmca", CALL(TWO, JOB, option_mca)},
+    {"pmca", CALL(TWO, JOB, option_mca)},
+    {"prtemca", CALL(TWO, JOB, option_mca)},
+    {"rankfile", CALL(ONE, JOB, option_rank_file)},
+    {"rf", CALL(ONE, JOB, option_rank_file)},
+    {"usize", CALL(ONE, JOB, apply_universe)},
+    {"info", CALL(NONE, RUN, apply_version)},
+    {"ppn", COUNT(JOB, per_host)},
+    {"perhost", COUNT(JOB, per_host)},
+    {"npernode", COUNT(JOB, per_host)},
+    {"N", COUNT(JOB, per_host)},
+    {"pernode", CALL(NONE, JOB, option_one_per_host)},
+    {"bynode", CALL(NONE, JOB, option_one_per_host)},
+    {"rr", CALL(NONE, JOB, option_one_per_host)},
+    {"map-by", CALL(ONE, JOB, option_map)},
+    {"bind-to", CALL(ONE, JOB, option_bind)},
+    {"binding", CALL(ONE, JOB, option_bind)},
+    {"bind-to-core", CALL(NONE, JOB, option_bind_core)},
+    {"bind-to-socket", CALL(NONE, JOB, option_bind_socket)},
+    {"report-bindings", FLAG(JOB, report_bindings)},
+    {"print-all-exitcodes", FLAG(JOB, print_statuses)},
+    {"timestamp-output", FLAG(JOB, timestamps)},
+    {"debug", CALL(NONE, RUN, option_debug)},
+    {"detach", FLAG(RUN, detach)},
+    {"attach", FLAG(RUN, attach)},
+    {"state", CALL(ONE, RUN, option_state)},
+    {"drain", TEXT(RUN, drain, "a rank or a host")},
+    {"pid", CALL(ONE, RUN, option_pid)},
+    {"agent", CALL(NONE, RUN, apply_agent)},
+    {"until-done", FLAG(RUN, until_done)},
     /* without effect */
-    {"allow-run-as-root", VALUE_NONE, apply_nothing},
-    {"am", VALUE_ONE, apply_nothing},
-    {"bind-to-none", VALUE_NONE, apply_nothing},
-    {"byslot", VALUE_NONE, apply_nothing},
-    {"cpus-per-proc", VALUE_ONE, apply_nothing},
-    {"cpus-per-rank", VALUE_ONE, apply_nothing},
-    {"demux", VALUE_ONE, apply_nothing},
-    {"disable-hostname-propagation", VALUE_NONE, apply_nothing},
-    {"display-allocation", VALUE_NONE, apply_nothing},
-    {"display-map", VALUE_NONE, apply_nothing},
-    {"hetero-nodes", VALUE_NONE, apply_nothing},
-    {"localhost", VALUE_ONE, apply_nothing},
-    {"membind", VALUE_ONE, apply_nothing},
-    {"nooversubscribe", VALUE_NONE, apply_nothing},
-    {"noprefix", VALUE_NONE, apply_nothing},
-    {"oversubscribe", VALUE_NONE, apply_nothing},
-    {"personality", VALUE_ONE, apply_nothing},
-    {"pmi-port", VALUE_NONE, apply_nothing},
-    {"q", VALUE_NONE, apply_nothing},
-    {"quiet", VALUE_NONE, apply_nothing},
-    {"rank-by", VALUE_ONE, apply_nothing},
-    {"rmk", VALUE_ONE, apply_nothing},
-    {"topolib", VALUE_ONE, apply_nothing},
-    {"use-hwthread-cpus", VALUE_NONE, apply_nothing},
-    {"display", VALUE_ONE, apply_nothing},
-    {"display-comm", VALUE_NONE, apply_nothing},
-    {"do-not-resolve", VALUE_NONE, apply_nothing},
-    {"tune", VALUE_ONE, apply_nothing},
+    {"allow-run-as-root", CALL(NONE, RUN, apply_nothing)},
+    {"am", CALL(ONE, RUN, apply_nothing)},
+    {"bind-to-none", CALL(NONE, RUN, apply_nothing)},
+    {"byslot", CALL(NONE, RUN, apply_nothing)},
+    {"cpus-per-proc", CALL(ONE, RUN, apply_nothing)},
+    {"cpus-per-rank", CALL(ONE, RUN, apply_nothing)},
+    {"demux", CALL(ONE, RUN, apply_nothing)},
+    {"disable-hostname-propagation", CALL(NONE, RUN, apply_nothing)},
+    {"display-allocation", CALL(NONE, RUN, apply_nothing)},
+    {"display-map", CALL(NONE, RUN, apply_nothing)},
+    {"hetero-nodes", CALL(NONE, RUN, apply_nothing)},
+    {"localhost", CALL(ONE, RUN, apply_nothing)},
+    {"membind", CALL(ONE, RUN, apply_nothing)},
+    {"nooversubscribe", CALL(NONE, RUN, apply_nothing)},
+    {"noprefix", CALL(NONE, RUN, apply_nothing)},
+    {"oversubscribe", CALL(NONE, RUN, apply_nothing)},
+    {"personality", CALL(ONE, RUN, apply_nothing)},
+    {"pmi-port", CALL(NONE, RUN, apply_nothing)},
+    {"q", CALL(NONE, RUN, apply_nothing)},
+    {"quiet", CALL(NONE, RUN, apply_nothing)},
+    {"rank-by", CALL(ONE, RUN, apply_nothing)},
+    {"rmk", CALL(ONE, RUN, apply_nothing)},
+    {"topolib", CALL(ONE, RUN, apply_nothing)},
+    {"use-hwthread-cpus", CALL(NONE, RUN, apply_nothing)},
+    {"display", CALL(ONE, RUN, apply_nothing)},
+    {"display-comm", CALL(NONE, RUN, apply_nothing)},
+    {"do-not-resolve", CALL(NONE, RUN, apply_nothing)},
+    {"tune", CALL(ONE, RUN, apply_nothing)},
     /* refused by name */
-    {"elect", VALUE_ONE, option_elect},
-    {"elect-ttl", VALUE_ONE, option_elect},
-    {"elect-auth", VALUE_ONE, option_elect},
-    {"cpu-set", VALUE_ONE, apply_unsupported},
-    {"do-not-launch", VALUE_NONE, apply_unsupported},
-    {"gtool", VALUE_ONE, apply_unsupported},
-    {"nolocal", VALUE_NONE, apply_unsupported},
-    {"npersocket", VALUE_ONE, apply_unsupported},
-    {"preload-binary", VALUE_NONE, apply_unsupported},
-    {"output", VALUE_ONE, apply_unsupported},
+    {"elect", CALL(ONE, RUN, option_elect)},
+    {"elect-ttl", CALL(ONE, RUN, option_elect)},
+    {"elect-auth", CALL(ONE, RUN, option_elect)},
+    {"cpu-set", CALL(ONE, RUN, apply_unsupported)},
+    {"do-not-launch", CALL(NONE, RUN, apply_unsupported)},
+    {"gtool", CALL(ONE, RUN, apply_unsupported)},
+    {"nolocal", CALL(NONE, RUN, apply_unsupported)},
+    {"npersocket", CALL(ONE, RUN, apply_unsupported)},
+    {"preload-binary", CALL(NONE, RUN, apply_unsupported)},
+    {"output", CALL(ONE, RUN, apply_unsupported)},
 };
 
 const struct option_entry *option_find(const char *name, size_t length)

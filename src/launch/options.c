@@ -85,7 +85,10 @@ static bool option_read(struct parser *p, int argc, char **argv, int *at)
     if (values[1] && value_forgotten(values[1], *at < argc ? argv[*at] : NULL))
         return option_fail(p->options, "%s needs two values, '%s' and another",
                            shown, values[0]);
-    bool good = entry->apply(p, values[0], values[1]);
+    p->entry = entry;
+    p->second = values[1];
+    p->has_app_options |= entry->of_job;
+    bool good = entry->apply(p, values[0]);
     p->name = NULL;
     return good;
 }
@@ -359,13 +362,13 @@ bool options_complete(struct options *options,
     char detail[MESSAGE_SIZE / 2];
     const char *deadline = environment->deadline;
     if (!options->deadline && deadline && *deadline != '\0' &&
-        !option_deadline(&parser, deadline, NULL))
+        !option_deadline(&parser, deadline))
         return false;
     if (options->mode != MODE_LAUNCH) return true;
     const char *timeout = environment->timeout;
     parser.name = "MPIEXEC_TIMEOUT";
     if (options->timeout == 0 && timeout && *timeout != '\0' &&
-        !option_timeout(&parser, timeout, NULL))
+        !option_timeout(&parser, timeout))
         return false;
     struct bind *bind = &options->bind;
     if (!options->bind_given && bind->kind == BIND_NONE) bind->kind = bind->map;
