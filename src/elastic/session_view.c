@@ -166,7 +166,8 @@ static uint32_t needed(const struct session *s)
  * its memory, too. */
 static bool affords(struct session *s)
 {
-    uint32_t links = needed(s), need = 2 * links;
+    enum { LOOK = 2 }; /* to ask the kernel who calls */
+    uint32_t links = needed(s), need = links > 0 ? 2 * links + LOOK : 0;
     uint64_t have = s->out.afford ? s->out.afford(s->out.user, need) : need;
     if (s->state != SESSION_JOINING) return true;
     uint64_t bytes = (uint64_t)links * LINK_MEMORY;

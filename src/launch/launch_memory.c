@@ -1,6 +1,8 @@
 /* launch_memory.c - allocation that exits on failure. */
 #include "launch_base.h"
 
+#include "../base/lacking.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +10,10 @@
 
 static void *checked(void *memory)
 {
+    char text[256];
     if (memory) return memory;
-    fputs("pccl-master: out of memory\n", stderr);
+    lacking_text(text, sizeof text, "the launcher", false);
+    fprintf(stderr, "pccl-master: %s\n", text);
     exit(EXIT_FAILURE);
 }
 

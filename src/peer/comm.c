@@ -3,6 +3,7 @@
 
 #include "comm_save.h"
 #include "../base/descriptors.h"
+#include "../base/lacking.h"
 #include "../base/env.h"
 #include "../base/float_env.h"
 #include "../base/host.h"
@@ -443,6 +444,13 @@ static bool affords_joining(pcclComm_t *c)
     return false;
 }
 
+static void lacks(pcclComm_t *c, const char *what, bool thread)
+{
+    char text[256];
+    lacking_text(text, sizeof text, what, thread);
+    comm_set_error(c, "%s", text);
+}
+
 int comm_join(pcclComm_t *c)
 {
     pccl_ns deadline = comm_own_deadline(c);
@@ -454,7 +462,7 @@ int comm_join(pcclComm_t *c)
     if (memory_is_counted("")) shared_memory_reserve(true);
     if (!allocate(c, deadline)) {
         release(c);
-        comm_set_error(c, "out of memory or descriptors");
+        lacks(c, "a member of a run", false);
         return pcclInternalError;
     }
     if (!force_algorithms(c) || !comm_read_ways(c) || !comm_key_take(c)) {
@@ -471,9 +479,9 @@ int comm_join(pcclComm_t *c)
     struct session *s = c->session;
     s->now = comm_now();
     links_set_now(s->links, s->now);
-    if (!start_loop(c) || !start_thread(c)) {
+    if (!comm_master_reserve(c) || !start_loop(c) || !start_thread(c)) {
         release(c);
-        comm_set_error(c, "cannot start a thread");
+        lacks(c, "what hears the others", true);
         return pcclInternalError;
     }
     comm_self_open(c);

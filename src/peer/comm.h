@@ -438,6 +438,8 @@ void comm_master_close(pcclComm_t *c);
 /* The connection is over; another coordinator may come. */
 void comm_master_lose(pcclComm_t *c, const char *reason);
 void comm_resume_tick(pcclComm_t *c); /* dials a lost one again */
+/* What it sends and receives has room: nothing is lost for want of memory. */
+bool comm_master_reserve(pcclComm_t *c);
 void comm_master_send(void *comm, const struct wire_msg *msg);
 void comm_master_flush(pcclComm_t *c);
 void comm_master_judge(pcclComm_t *c); /* lost if silent too long */

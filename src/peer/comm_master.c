@@ -14,6 +14,25 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+bool comm_master_reserve(pcclComm_t *c)
+{
+    struct comm_master *m = &c->master;
+    size_t in = WIRE_FRAME_MAX, out = 2 * (size_t)WIRE_FRAME_MAX;
+    if (m->in_capacity < in) {
+        uint8_t *more = realloc(m->in, in);
+        if (!more) return false;
+        m->in = more;
+        m->in_capacity = in;
+    }
+    if (m->out_capacity < out) {
+        uint8_t *more = realloc(m->out, out);
+        if (!more) return false;
+        m->out = more;
+        m->out_capacity = out;
+    }
+    return true;
+}
+
 void comm_master_send(void *comm, const struct wire_msg *msg)
 {
     pcclComm_t *c = comm;
@@ -132,12 +151,7 @@ static bool read_some(pcclComm_t *c)
 {
     struct comm_master *m = &c->master;
     if (m->fd < 0) return false;
-    if (m->in_capacity < WIRE_FRAME_MAX) {
-        uint8_t *more = realloc(m->in, WIRE_FRAME_MAX);
-        if (!more) return false;
-        m->in = more;
-        m->in_capacity = WIRE_FRAME_MAX;
-    }
+    if (!comm_master_reserve(c)) return false;
     bool greeting = !comm_secure_is_open(m->secure);
     ssize_t n = comm_socket_recv(m->fd, m->secure, m->in + m->in_size,
                                  m->in_capacity - m->in_size);

@@ -4,6 +4,7 @@
  * Every libev callback is one turn and ends with server_finish_turn(). */
 #include "master_server_inside.h"
 
+#include "../../base/lacking.h"
 #include "../../base/fork_guard.h"
 #include "../../base/host.h"
 #include "../../base/log.h"
@@ -474,7 +475,7 @@ static bool open_parts(struct master_server *s,
     s->edges = calloc(1, bandwidth_size(PEERS_MAX));
     s->searcher = searcher_open(o->loop, s, on_found);
     if (s->edges && s->searcher) return true;
-    snprintf(error, error_size, "out of memory or descriptors");
+    lacking_text(error, error_size, "the coordinator", true);
     return false;
 }
 
@@ -514,7 +515,7 @@ struct master_server *master_server_open(const struct master_server_options *o,
     bool any = false;
     struct master_server *s = server_new(o);
     if (!s) {
-        snprintf(error, error_size, "out of memory or of random bytes");
+        lacking_text(error, error_size, "the coordinator", false);
         return NULL;
     }
     if (!open_parts(s, o, error, error_size) ||

@@ -30,11 +30,11 @@ static void join_with(uint64_t descriptors, bool mesh)
 static void test_enough_is_enough(void **state)
 {
     (void)state;
-    join_with(12, true);
+    join_with(14, true);
     assert_int_equal(session->state, SESSION_JOINING);
     (void)teardown(NULL);
-    join_with(4, false); /* two neighbours */
-    assert_int_equal(asked_for, 4);
+    join_with(6, false); /* two neighbours */
+    assert_int_equal(asked_for, 6);
     assert_int_equal(session->state, SESSION_JOINING);
     (void)teardown(NULL);
 }
@@ -42,12 +42,12 @@ static void test_enough_is_enough(void **state)
 static void test_one_too_few(void **state)
 {
     (void)state;
-    join_with(11, true);
-    assert_int_equal(asked_for, 12);
+    join_with(13, true);
+    assert_int_equal(asked_for, 14);
     assert_int_equal(session->state, SESSION_GONE);
     assert_string_equal(session->reason,
-                        "a world of 7 members needs 12 descriptors more in "
-                        "this process, and there may be 11 (ulimit -n)");
+                        "a world of 7 members needs 14 descriptors more in "
+                        "this process, and there may be 13 (ulimit -n)");
     (void)teardown(NULL);
 }
 
@@ -55,11 +55,11 @@ static void test_too_little_memory(void **state)
 {
     (void)state;
     memory_left = 6 * 520 * 1024;
-    join_with(12, true);
+    join_with(14, true);
     assert_int_equal(session->state, SESSION_JOINING);
     (void)teardown(NULL);
     memory_left--;
-    join_with(12, true);
+    join_with(14, true);
     assert_int_equal(session->state, SESSION_GONE);
     assert_string_equal(session->reason,
                         "a world of 7 members needs 3120 KiB of memory more in "
