@@ -1215,7 +1215,9 @@ typedef struct pcclPartialOp_t {
  * time. Rounds of a tag are counted. A member that calls after its round was
  * decided returns at once, gets the parts of that round, and did not
  * contribute; so members that apply the result stay equal, however slow they
- * are.
+ * are. A round that a state has which this member receives by
+ * pcclSynchronizeSharedState is not for it any more. A state has the rounds
+ * whose results its member had got before that call.
  *
  *   first call ... gather_ms ......... half .......... 7/8 ........ deadline
  *   |  all called: at once  | data move | parts are folded | members report |
@@ -1248,9 +1250,11 @@ typedef struct pcclPartialOp_t {
  * pcclInvalidUsage     this member is too late: the parts of its round, or of
  *                      rounds before the one under way, are not kept any more.
  *                      It has missed them: synchronize the shared state, then
- *                      call for the next round. So too, once for each tag,
- *                      when a coordinator has died and another one has taken
- *                      its place (pccl-master --master-grace).
+ *                      call for the next round. So too if the state that this
+ *                      member receives has the round under way, or lacks one
+ *                      that it had; and, once for each tag, when a coordinator
+ *                      has died and another one has taken its place
+ *                      (pccl-master --master-grace).
  * pcclMasterConnectionFailed  evicted, the run is over, or the coordinator is
  *                      gone.
  * pcclInternalError    no memory, or 64 rounds are under way here. A round that

@@ -52,7 +52,7 @@ static const struct wire_shape {
     [WIRE_READY] = {"READY", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_LEAVE] = {"LEAVE", 0, 64},
     [WIRE_ABORT] = {"ABORT", 0, 512},
-    [WIRE_SYNC] = {"SYNC", 0, 64},
+    [WIRE_SYNC] = {"SYNC", LIST_IDS, 8 * WIRE_TAGS_MAX + 64},
     [WIRE_SYNCED] = {"SYNCED", LIST_IDS, 8 * PEERS_MAX + 512},
     [WIRE_HEARTBEAT] = {"HEARTBEAT", 0, 64},
     [WIRE_RESULT] = {"RESULT", 0, WIRE_RESULT_MAX + 64},

@@ -36,6 +36,7 @@ enum {
     /* Of a partial all-reduce: */
     WIRE_PARTS_MAX = 256,       /* parts */
     WIRE_AVERAGED_MAX = 1024,   /* members that it is for */
+    WIRE_TAGS_MAX = 64,         /* of partial all-reduces */
     WIRE_RELAYS_MAX = 1024,     /* relayed pairs of a view */
     WIRE_RELAY_SIZE = 49,       /* bytes of RELAY, with its header */
     WIRE_RELAY_MASTER = 0xffff, /* in place of a rank: the master relays */

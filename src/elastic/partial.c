@@ -123,6 +123,15 @@ bool partial_has_work(const struct partial *p)
     return false;
 }
 
+uint32_t partial_untaken(const struct partial *p,
+                         uint64_t tags[PARTIAL_CALLS_MAX])
+{
+    uint32_t count = 0;
+    for (const struct partial_call *c = p->calls; c; c = c->next)
+        if (!c->taken) tags[count++] = c->r.tag;
+    return count;
+}
+
 void partial_take(struct partial *p, struct partial_call *c)
 {
     PCCL_ASSERT(c->phase == PARTIAL_DONE);

@@ -12,8 +12,8 @@
 #include "../link/links.h"
 
 enum {
-    PARTIAL_CALLS_MAX = 64,     /* rounds under way here */
-    PARTIAL_CHUNK = 256 * 1024, /* bytes of one answer */
+    PARTIAL_CALLS_MAX = WIRE_TAGS_MAX, /* rounds under way here */
+    PARTIAL_CHUNK = 256 * 1024,        /* bytes of one answer */
     PARTIAL_WINDOW = 8, /* chunks of a kind asked of a member at a time */
     PARTIAL_TODO_MAX = 4 * PARTIAL_WINDOW, /* its unanswered questions */
     PARTIAL_EARLY_MAX = 256, /* questions about rounds not known here */
@@ -159,6 +159,10 @@ struct partial_call *partial_call(struct partial *p,
 /* Another coordinator is to know of the calls that it was not there for. */
 void partial_call_again(const struct partial *p);
 struct partial_call *partial_find(struct partial *p, uint64_t tag);
+/* The tags of calls whose result the program has not taken; returns how
+ * many. */
+uint32_t partial_untaken(const struct partial *p,
+                         uint64_t tags[PARTIAL_CALLS_MAX]);
 /* The call is DONE and its result was read: it may be freed. */
 void partial_take(struct partial *p, struct partial_call *c);
 void partial_on_message(struct partial *p, const struct wire_msg *msg);

@@ -125,6 +125,7 @@ struct session {
     bool sync_again;       /* the one under way is asked for again */
     bool sync_unspoken;    /* that is said once its bytes are here */
     uint64_t sync_elected; /* revision that its lists named */
+    uint64_t sync_untaken[PARTIAL_CALLS_MAX]; /* tags that SYNC lists (A14) */
     uint8_t sync_strategy;
     bool leaving;
     char reason[WIRE_TEXT_MAX + 1]; /* why GONE, or the last failure */

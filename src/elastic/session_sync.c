@@ -16,6 +16,8 @@ static struct wire_msg question(struct session *s)
     ask.sync.strategy = s->sync_strategy;
     ask.sync.structure = list->structure;
     ask.sync.content = list->content;
+    ask.ids = s->sync_untaken;
+    ask.id_count = partial_untaken(&s->partial, s->sync_untaken);
     s->sync_waits = true;
     return ask;
 }

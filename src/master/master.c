@@ -340,13 +340,11 @@ static void free_empty_groups(struct master *m)
     m->group_count = kept;
 }
 
-/* Decides all that depends on more than one peer, after every event. */
-static void settle(struct master *m)
+/* Each may evict, which is for the others to know. */
+static void settle_groups(struct master *m)
 {
-    if (replicas_collect(m) || succession_waits(m)) return; /* H13, H5 */
-    free_empty_groups(m);
     uint32_t members;
-    do { /* each may evict, which is for the others to know */
+    do {
         members = master_count(m, PEER_MEMBER);
         for (uint32_t i = 0; i < m->group_count; i++)
             coverage_settle(m, m->group_list[i]);
@@ -354,16 +352,26 @@ static void settle(struct master *m)
         admission_admit(m);
         round_settle(m);
     } while (master_count(m, PEER_MEMBER) < members);
+}
+
+/* Decides all that depends on more than one peer, after every event. */
+static void settle(struct master *m)
+{
+    if (replicas_collect(m) || succession_waits(m)) return; /* H13, H5 */
+    free_empty_groups(m);
+    settle_groups(m);
     if (votes_all(m, VOTE_PENDING)) {
         uint32_t have;
         bool yes = master_count(m, PEER_REGISTERED) > 0;
         votes_answer(m, VOTE_PENDING, yes || admission_lacks(m, &have));
     }
     votes_refuse_crossed(m);
+    bool elected = false;
     for (uint32_t i = 0; i < m->group_count; i++) {
-        state_vote_settle(m, m->group_list[i]);
+        elected |= state_vote_settle(m, m->group_list[i]);
         samples_settle(m, m->group_list[i]);
     }
+    if (elected) settle_groups(m); /* rounds are over by A14 */
     free_empty_groups(m);
     admission_settle(m);
 }

@@ -451,7 +451,7 @@ static inline bool master_waits(const struct master_peer *p)
 }
 
 /* state_vote.c: synchronization of shared state, for one group. */
-void state_vote_settle(struct master *m, uint32_t group);
+bool state_vote_settle(struct master *m, uint32_t group);
 void state_vote_asked(struct master *m, uint32_t link,
                       const struct wire_msg *msg);
 void state_vote_done(struct master *m, uint32_t link,

@@ -56,7 +56,7 @@ base/wire_partial.c
 link/relay.c link/way.c master/search/relays.c launch/key.c
 elastic/partial.c elastic/partial_call.c elastic/partial_move.c elastic/offer.c elastic/prefetch.c
 elastic/session_offer.c elastic/session_partial.c
-master/coverage/coverage.c master/coverage/coverage_call.c master/coverage/coverage_order.c
+master/coverage/coverage.c master/coverage/coverage_call.c master/coverage/coverage_state.c master/coverage/coverage_order.c
 master/server/master_open.c master/state/offers.c master/coverage/step_samples.c master/server/switchboard.c master/server/master_conn.c
 link/link_patience.c ring/blocked.c ring/engine.c
 ring/engine_io.c ring/op_input.c ring/op.c ring/op_queue.c ring/op_waits.c

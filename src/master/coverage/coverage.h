@@ -7,8 +7,8 @@
 #include "../master.h"
 
 enum {
-    COVERAGE_TAGS_MAX = 64, /* of a group */
-    COVERAGE_KEPT = 2,      /* decided rounds of a tag whose parts are kept */
+    COVERAGE_TAGS_MAX = WIRE_TAGS_MAX, /* of a group */
+    COVERAGE_KEPT = 2, /* decided rounds of a tag whose parts are kept */
     COVERAGE_WORDS = WIRE_AVERAGED_MAX / 64,
 };
 
@@ -34,6 +34,8 @@ struct coverage_member {
     bool out;     /* A13: the round is not for it any more, but while it is
                      undecided */
     bool contributed;
+    bool has;     /* A14: END has gone out, or a state that has the round */
+    bool untaken; /* ... but at its last SYNC its program had no result yet */
     uint32_t absences; /* rounds in a row without its contribution */
 };
 
@@ -87,6 +89,12 @@ void coverage_received(struct master *m, uint32_t link,
 void coverage_settle(struct master *m, uint32_t group);
 pccl_ns coverage_next(const struct master *m);
 void coverage_clear(struct master_group *g);
+
+/* coverage_state.c, rule A14: a member synchronizes its state; and one was
+ * elected that others are to receive. */
+void coverage_votes(struct master *m, uint32_t link,
+                    const struct wire_msg *msg);
+void coverage_elected(struct master *m, uint32_t group);
 
 /* coverage_call.c */
 void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg);

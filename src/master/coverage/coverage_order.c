@@ -154,7 +154,7 @@ void coverage_send_end(struct master *m, struct coverage_round *r,
         if (p->committed) w->weight = weight_of(r, p, &w->contributors);
         add_set(r, &x, &msg, p->committed ? p->set : nobody);
     }
-    c->ended = true;
+    c->ended = c->has = true;
     master_send(m, c->link, &msg);
 }
 

@@ -3,8 +3,10 @@
  * groups are independent. The master sees only digests, never content. */
 #include "../master.h"
 
+#include "../coverage/coverage.h"
 #include "../votes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool in_group(const struct master_peer *p, uint32_t group)
@@ -57,6 +59,7 @@ void state_vote_asked(struct master *m, uint32_t link,
     p->sync.revision = msg->sync.revision;
     p->sync.structure = msg->sync.structure;
     p->sync.content = msg->sync.content;
+    coverage_votes(m, link, msg);
 }
 
 /* Rule S8: bytes that a receiver took count when it is complete. */
@@ -365,30 +368,34 @@ static void refuse_ahead(struct master *m, uint32_t group, struct election *e)
     }
 }
 
+/* By content, and of equal ones by rank. */
+static int compare_states(const void *a, const void *b, void *master)
+{
+    const struct master *m = master;
+    const struct master_peer *x = &m->peers[*(const uint32_t *)a];
+    const struct master_peer *y = &m->peers[*(const uint32_t *)b];
+    if (x->sync.structure != y->sync.structure)
+        return x->sync.structure < y->sync.structure ? -1 : 1;
+    if (x->sync.content != y->sync.content)
+        return x->sync.content < y->sync.content ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
 /* Rule S5: most votes, then the content of the lowest rank. */
 static void elect(struct master *m, uint32_t group, struct election *e)
 {
-    uint32_t best_votes = 0;
-    uint32_t best_rank = UINT32_MAX;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        if (!stands(m, i, group, e)) continue;
-        const struct master_peer_sync *s = &m->peers[i].sync;
-        if (e->winner != MASTER_NO_LINK &&
-            same_state(s, &m->peers[e->winner].sync))
-            continue; /* counted already */
-        uint32_t count = 0;
-        uint32_t rank = UINT32_MAX;
-        for (uint32_t k = 0; k < m->link_end; k++) {
-            if (!stands(m, k, group, e) || !same_state(s, &m->peers[k].sync))
-                continue;
-            count++;
-            if (m->peers[k].rank < rank) rank = m->peers[k].rank;
-        }
-        if (count < best_votes || (count == best_votes && rank > best_rank))
-            continue;
-        best_votes = count;
-        best_rank = rank;
-        e->winner = i;
+    uint32_t count = 0, best = 0;
+    for (uint32_t i = 0; i < m->link_end; i++)
+        if (stands(m, i, group, e)) m->links[count++] = i;
+    qsort_r(m->links, count, sizeof m->links[0], compare_states, m);
+    for (uint32_t i = 0, end; i < count; i = end) {
+        const struct master_peer *first = &m->peers[m->links[i]];
+        for (end = i + 1; end < count; end++)
+            if (!same_state(&first->sync, &m->peers[m->links[end]].sync)) break;
+        if (end - i < best) continue;
+        if (end - i == best && first->rank > m->peers[e->winner].rank) continue;
+        best = end - i;
+        e->winner = m->links[i];
     }
 }
 
@@ -415,7 +422,8 @@ static void assign_parts(struct master *m, uint32_t group,
     }
 }
 
-static void decide(struct master *m, uint32_t group)
+/* Whether a content was elected. */
+static bool decide(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
     g->sync_text[0] = '\0';
@@ -426,7 +434,7 @@ static void decide(struct master *m, uint32_t group)
     elect(m, group, &e);
     if (e.winner == MASTER_NO_LINK) {
         answer_all(m, group, SYNC_NO_STATE, e.expected);
-        return;
+        return false;
     }
     g->sync_revision = e.expected;
     g->sync_structure = m->peers[e.winner].sync.structure;
@@ -439,6 +447,8 @@ static void decide(struct master *m, uint32_t group)
     }
     assign_parts(m, group, &e);
     go_on(m, group);
+    coverage_elected(m, group);
+    return true;
 }
 
 /* Rules S9, V5: all of the group wait, but in different calls. */
@@ -494,15 +504,15 @@ static bool is_free(const struct master *m, const struct master_peer *p,
            !p->voted[VOTE_PENDING];
 }
 
-void state_vote_settle(struct master *m, uint32_t group)
+bool state_vote_settle(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
     repeat_end(m, group);
     if (g->sync_id != 0) go_on(m, group);
-    if (g->sync_id != 0 || g->phase != GROUP_OPEN || g->restart) return;
+    if (g->sync_id != 0 || g->phase != GROUP_OPEN || g->restart) return false;
     if (g->tally.members == 0 ||
         master_finds(m, &g->hints.syncs, is_free, group, 0))
-        return;
+        return false;
     uint32_t voters = 0;
     uint32_t optimizers = 0;
     uint32_t members = 0;
@@ -513,9 +523,8 @@ void state_vote_settle(struct master *m, uint32_t group)
         optimizers += p->voted[VOTE_OPTIMIZE];
         members++;
     }
-    if (voters + optimizers == 0) return;
-    if (voters == members)
-        decide(m, group);
-    else
-        refuse_crossed(m, group);
+    if (voters + optimizers == 0) return false;
+    if (voters == members) return decide(m, group);
+    refuse_crossed(m, group);
+    return false;
 }

@@ -353,6 +353,65 @@ static void test_slow(void **state)
     for (int i = 0; i < 3; i++) cluster_finish(c, i);
 }
 
+/* ------------------------------------- the state has the rounds (rule A14) */
+
+static uint64_t state_sum; /* of all rounds */
+
+static void add_round(const struct seat *seat, pcclComm_t *comm,
+                      uint32_t deadline, uint32_t gather)
+{
+    uint64_t one = 1, sum = 0;
+    pcclPartialDescriptor_t d = descriptor(1, deadline, gather);
+    d.datatype = pcclUint64;
+    d.op = pcclSum;
+    SEAT_EQUAL(seat, seat_hear(seat), GO);
+    SEAT_EQUAL(seat, pcclAllReducePartial(&one, &sum, &d, comm, NULL),
+               pcclSuccess);
+    state_sum += sum;
+    seat_report(seat, MAP, (int64_t)state_sum);
+}
+
+/* The third member calls for nothing before it gets the state of the others. */
+static void received_body(struct seat *seat)
+{
+    pcclComm_t *comm = join_all(seat, 3);
+    bool late = seat->index == 2;
+    seat_report(seat, READY, 0);
+    for (int k = 0; !late && k < LATE_ROUNDS; k++)
+        add_round(seat, comm, 4000, 100);
+    pcclTensorInfo_t t = {"sum",      &state_sum,    1,
+                          pcclUint64, pcclDeviceCpu, false};
+    pcclSharedState_t shared = {0, 1, &t};
+    SEAT_EQUAL(seat, seat_hear(seat), GO);
+    SEAT_EQUAL(seat,
+               pcclSynchronizeSharedState(
+                   comm, &shared,
+                   late ? PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY
+                        : PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY,
+                   NULL),
+               pcclSuccess);
+    seat_report(seat, RESULT, (int64_t)state_sum);
+    add_round(seat, comm, LONG_MS, LONG_MS);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void test_received(void **state)
+{
+    struct cluster *c = *state;
+    int64_t sums[LATE_ROUNDS];
+    cluster_start(c, "20");
+    for (int i = 0; i < 3; i++) (void)cluster_add(c, received_body, NULL);
+    for (int i = 0; i < 3; i++) (void)cluster_await(c, i, READY);
+    two_average(c, sums, LATE_ROUNDS);
+    for (int i = 0; i < 3; i++) cluster_order(c, i, GO);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(cluster_await(c, i, RESULT), sums[LATE_ROUNDS - 1]);
+    for (int i = 0; i < 3; i++) cluster_order(c, i, GO);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(cluster_await(c, i, MAP), sums[LATE_ROUNDS - 1] + 3);
+    for (int i = 0; i < 3; i++) cluster_finish(c, i);
+}
+
 /* ------------------------------------------------------------ the eviction */
 
 static void absent_body(struct seat *seat)
@@ -507,6 +566,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_whole, start, stop),
         cmocka_unit_test_setup_teardown(test_story, start, stop),
         cmocka_unit_test_setup_teardown(test_slow, start, stop),
+        cmocka_unit_test_setup_teardown(test_received, start, stop),
         cmocka_unit_test_setup_teardown(test_absent, start, stop),
         cmocka_unit_test_setup_teardown(test_differ, start, stop),
         cmocka_unit_test_setup_teardown(test_alone, start, stop),

@@ -14,14 +14,15 @@ enum { DEADLINE = 800 }; /* ms, of a round */
 static const char *const orders[] = {"plan", "fold",    "report", "fetch",
                                      "end",  "release", "refuse"};
 
-static void say_set(const struct wire_msg *m, uint32_t row, uint32_t members)
+static inline void say_set(const struct wire_msg *m, uint32_t row,
+                           uint32_t members)
 {
     for (uint32_t i = 0; i < members; i++) {
         if (m->sets[row * m->set_size + i / 8] >> i % 8 & 1) say("%u", i);
     }
 }
 
-static void say_parts(const struct wire_msg *m)
+static inline void say_parts(const struct wire_msg *m)
 {
     bool plan = m->partial.word == PARTIAL_PLAN;
     bool end = m->partial.word == PARTIAL_END;
@@ -44,8 +45,8 @@ static void say_parts(const struct wire_msg *m)
     say_set(m, 0, members);
 }
 
-static void on_send(void *user, const uint32_t *links, uint32_t count,
-                    const struct wire_msg *m)
+static inline void on_send(void *user, const uint32_t *links, uint32_t count,
+                           const struct wire_msg *m)
 {
     (void)user;
     if (m->type != WIRE_COVERAGE) return;
@@ -59,7 +60,7 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
     say("\n");
 }
 
-static int setup(void **state)
+static inline int setup(void **state)
 {
     (void)state;
     struct master_config c = {.out = {.send = on_send, .close = say_close},
@@ -70,7 +71,7 @@ static int setup(void **state)
 
 static uint32_t calls; /* of anybody: ascending for each */
 
-static struct wire_msg call_of(uint64_t tag, double weight)
+static inline struct wire_msg call_of(uint64_t tag, double weight)
 {
     struct wire_msg m = {.type = WIRE_PARTIAL};
     m.partial.word = PARTIAL_CALL;
@@ -85,20 +86,21 @@ static struct wire_msg call_of(uint64_t tag, double weight)
 }
 
 /* Weights are 1, 2, 4. */
-static void call(uint32_t link)
+static inline void call(uint32_t link)
 {
     struct wire_msg m = call_of(5, 1u << link);
     step(MASTER_RECEIVED, link, &m);
 }
 
-static uint64_t number(void)
+static inline uint64_t number(void)
 {
     const struct coverage_round *r = master->groups[0].averages;
     while (r && r->next) r = r->next;
     return r ? r->number : 0;
 }
 
-static void folded_by(uint32_t link, uint32_t part, uint8_t set, uint64_t of)
+static inline void folded_by(uint32_t link, uint32_t part, uint8_t set,
+                             uint64_t of)
 {
     struct wire_msg m = {.type = WIRE_PARTIAL, .set_count = 1, .set_size = 1};
     m.partial.word = PARTIAL_FOLDED;
@@ -109,12 +111,12 @@ static void folded_by(uint32_t link, uint32_t part, uint8_t set, uint64_t of)
     step(MASTER_RECEIVED, link, &m);
 }
 
-static void folded(uint32_t link, uint32_t part, uint8_t set)
+static inline void folded(uint32_t link, uint32_t part, uint8_t set)
 {
     folded_by(link, part, set, number());
 }
 
-static void holds_in(uint32_t link, const char *parts, uint64_t of)
+static inline void holds_in(uint32_t link, const char *parts, uint64_t of)
 {
     uint64_t ids[16];
     struct wire_msg m = {.type = WIRE_PARTIAL, .ids = ids};
@@ -127,12 +129,12 @@ static void holds_in(uint32_t link, const char *parts, uint64_t of)
     step(MASTER_RECEIVED, link, &m);
 }
 
-static void holds(uint32_t link, const char *parts)
+static inline void holds(uint32_t link, const char *parts)
 {
     holds_in(link, parts, number());
 }
 
-static void failed(uint32_t link, uint64_t of)
+static inline void failed(uint32_t link, uint64_t of)
 {
     struct wire_msg m = {.type = WIRE_PARTIAL};
     m.partial.word = PARTIAL_FAILED;
@@ -141,10 +143,22 @@ static void failed(uint32_t link, uint64_t of)
 }
 
 /* So many eighths of the deadline later. */
-static void later(int eighths)
+static inline void later(int eighths)
 {
     now += eighths * DEADLINE / 8 * PCCL_MS;
     step(MASTER_TICK, 0, NULL);
+}
+
+/* The first two of three members, while the third one is late. */
+static inline void two_average(void)
+{
+    call(0);
+    call(1);
+    later(2);
+    folded(0, 0, 3);
+    folded(1, 1, 3);
+    holds(0, "1");
+    holds(1, "0");
 }
 
 #endif

@@ -28,17 +28,6 @@ static void test_a_whole_round(void **state) /* A4, A7 */
            "end 2 0+4 of 012 (7) 4+4 of 012 (7) 8+4 of 012 (7) last\n");
 }
 
-static void two_average(void)
-{
-    call(0);
-    call(1);
-    later(2);
-    folded(0, 0, 3);
-    folded(1, 1, 3);
-    holds(0, "1");
-    holds(1, "0");
-}
-
 /* The third member calls after the decision (A2, A8). */
 static void test_a_late_call(void **state)
 {

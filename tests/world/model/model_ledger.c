@@ -91,6 +91,19 @@ void ledger_missed(struct model *m, const struct process *p, uint64_t tag)
         uint32_t at = seat_of(r, p->id);
         if (is_of(r, p, tag) && at < r->member_count)
             r->members[at].missed = true;
+        if (is_of(r, p, tag)) r->members[at].lapsed = false;
+    }
+}
+
+/* Rule A9: of those that are later. */
+void ledger_lapses(struct model *m, const struct process *p,
+                   const struct ledger *r)
+{
+    for (struct ledger *l = m->averages; l < &m->averages[m->average_count];
+         l++) {
+        uint32_t at = seat_of(l, p->id);
+        if (l > r && is_of(l, p, r->tag) && at < l->member_count)
+            l->members[at].lapsed = true;
     }
 }
 
@@ -211,6 +224,93 @@ void average_takes(struct model *m, struct process *p, const struct trace *t)
     if (t->flag == SAYS_FAILED) fails(m, p, t);
     if (t->flag == SAYS_FOLDED && counts) folded(r, at, t);
     if (t->flag == SAYS_HOLDS && counts) has_parts(r, at, t);
+}
+
+/* ---------------------------------------------------------- the state (A14) */
+
+static bool in_state(const struct attendee *x)
+{
+    return x->has && !x->untaken;
+}
+
+static bool lists(const struct trace *t, uint64_t tag)
+{
+    for (uint32_t i = 0; i < t->id_count; i++)
+        if (t->ids[i] == tag) return true;
+    return false;
+}
+
+/* Of each listed tag the last round that it has called for is not in it. */
+void average_votes(struct model *m, struct process *p, const struct trace *t)
+{
+    for (uint32_t i = m->average_count; i-- > 0;) {
+        struct ledger *r = &m->averages[i];
+        uint32_t at = seat_of(r, p->id);
+        bool last = true;
+        if (r->group != p->group || at == r->member_count) continue;
+        for (uint32_t k = i + 1; k < m->average_count; k++) {
+            const struct ledger *l = &m->averages[k];
+            uint32_t seat = seat_of(l, p->id);
+            last &= !is_of(l, p, r->tag) || seat == l->member_count ||
+                    !l->members[seat].called;
+        }
+        struct attendee *x = &r->members[at];
+        x->untaken = x->called && last && lists(t, r->tag);
+    }
+}
+
+/* NULL: the round is for none of the holders that its lists name. */
+static const struct attendee *holder_of(const struct ledger *r,
+                                        const struct trace *t)
+{
+    const struct attendee *first = NULL;
+    for (uint32_t i = 0; i < r->member_count; i++) {
+        bool holder = false;
+        for (uint32_t k = 0; k < t->value && k < t->id_count; k++)
+            holder |= t->ids[k] == r->members[i].id;
+        if (holder && in_state(&r->members[i])) return &r->members[i];
+        if (holder && !first) first = &r->members[i];
+    }
+    return first;
+}
+
+static void follows(struct model *m, const struct process *p, struct ledger *r,
+                    const struct trace *t)
+{
+    uint32_t at = seat_of(r, p->id);
+    struct attendee *x = &r->members[at];
+    const struct attendee *holder = holder_of(r, t);
+    bool in = holder && in_state(holder), waiting = waits(m, r, at);
+    if (!x->called && !holder) {
+        x->lapsed |= r->decided && !x->missed;
+        return;
+    }
+    if (!x->called) {
+        bool lost = holder->missed && !holder->called;
+        x->lapsed = !in && (holder->lapsed || (lost && !x->missed));
+        x->missed = in || lost;
+        x->has = in;
+        return;
+    }
+    x->late = in && waiting;
+    x->has |= in;
+    x->untaken &= !in;
+}
+
+/* What a round is for the holders it is for who receives their state. */
+void average_follows(struct model *m, struct process *p, const struct trace *t)
+{
+    uint32_t tags = 0; /* that have been judged anew, as bits */
+    for (uint32_t i = 0; i < m->average_count; i++) {
+        struct ledger *r = &m->averages[i];
+        uint32_t at = seat_of(r, p->id);
+        if (r->group != p->group || at == r->member_count) continue;
+        follows(m, p, r, t);
+        struct habit *h = habit_of(m, p, r->tag);
+        bool first = !(tags >> (h - p->habits) & 1);
+        tags |= 1u << (h - p->habits);
+        h->lapsed = (!first && h->lapsed) || r->members[at].lapsed;
+    }
 }
 
 /* Rule H8: the rounds are the dead master's. */

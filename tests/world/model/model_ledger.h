@@ -57,6 +57,8 @@ static inline bool is_of(const struct ledger *r, const struct process *p,
 struct ledger *ledger_of(struct model *m, const struct process *p,
                          uint64_t number);
 struct habit *habit_of(struct model *m, struct process *p, uint64_t tag);
+void ledger_lapses(struct model *m, const struct process *p,
+                   const struct ledger *r);
 void ledger_missed(struct model *m, const struct process *p, uint64_t tag);
 bool anybody_waits(struct model *m, const struct ledger *r);
 

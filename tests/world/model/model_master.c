@@ -119,7 +119,7 @@ void master_takes(struct model *m, struct process *p, const struct trace *t)
         p->leaving = true;
         return;
     case MESSAGE_SYNC:
-        sync_asked(p, t);
+        sync_asked(m, p, t);
         return;
     case MESSAGE_HAS:
         sync_has(m, p, t);

@@ -214,7 +214,7 @@ static uint32_t owed_to(struct model *m, const struct ledger *r, uint32_t i)
         bool keeps = x->end && !x->released && !is_gone(m, r, i);
         return keeps && is_over(m, r) ? OWED(ORDER_RELEASE) : 0;
     }
-    if (x->differs) return OWED(ORDER_REFUSE);
+    if (x->differs || x->late) return OWED(ORDER_REFUSE);
     if (!r->decided) return owed_early(m, r, i);
     int64_t since = x->called_at > r->decided_at ? x->called_at : r->decided_at;
     bool late = m->now - since >= r->deadline || is_outdated(m, r);
@@ -248,16 +248,25 @@ static void check_debts(struct model *m, const struct ledger *r)
         REFUSE(m, "A9: END is a RELEASE, and somebody waits");
 }
 
+/* An earlier round of the tag counts those that are later (A9). */
+static bool is_counted(const struct model *m, const struct ledger *r)
+{
+    for (const struct ledger *x = m->averages; x < r; x++)
+        if (x->group == r->group && x->tag == r->tag) return true;
+    return false;
+}
+
 /* Rule A9. False: the round is over. */
 static bool goes_on(struct model *m, const struct ledger *r)
 {
-    if (have_ended(m, r)) return false;
+    if (have_ended(m, r)) return is_counted(m, r);
     if (!r->decided || !is_outdated(m, r)) return true;
     for (uint32_t i = 0; i < r->member_count; i++) {
         const struct attendee *x = &r->members[i];
         struct process *p = process_of(m, x->id);
         if (x->called || x->missed || is_gone(m, r, i) || !p) continue;
         habit_of(m, p, r->tag)->lapsed = true;
+        ledger_lapses(m, p, r);
     }
     return false;
 }
@@ -395,7 +404,7 @@ static void says_end(struct model *m, struct ledger *r, uint32_t at,
     }
     if ((t->value & 1) != has(contributors_of(r), at))
         REFUSE(m, "A7: END is wrong on who has contributed");
-    r->members[at].end = true;
+    r->members[at].end = r->members[at].has = true;
     r->members[at].released = t->value & 2;
     r->last |= r->members[at].released;
 }
@@ -492,7 +501,8 @@ void average_gives(struct model *m, struct process *p, const struct trace *t)
     x->report |= t->flag == ORDER_REPORT;
     x->released |= t->flag == ORDER_RELEASE;
     x->refused |= t->flag == ORDER_REFUSE;
-    if (t->flag == ORDER_REFUSE && t->value <= REFUSAL_LATE && !r->disputed)
+    if (t->flag == ORDER_REFUSE && t->value <= REFUSAL_LATE && !r->disputed &&
+        !x->late)
         ledger_missed(m, p, tag);
     if (t->flag <= ORDER_END) data_enrolled(m, r);
 }

@@ -80,10 +80,13 @@ struct attendee {
     uint64_t id, weight;
     int64_t called_at;
     bool called;
-    bool failed;   /* A12 */
-    bool missed;   /* A13 */
-    bool differs;  /* it is to be told so (A3) */
-    bool answered; /* HOLDS has come since REPORT went out (A7) */
+    bool failed;       /* A12 */
+    bool missed;       /* A13, A14: it is not for it */
+    bool lapsed;       /* A9: it has missed an earlier one that is not kept */
+    bool has, untaken; /* A14: its state has it; but not yet as of SYNC */
+    bool late;         /* A14: it is to be told that it has missed it */
+    bool differs;      /* it is to be told so (A3) */
+    bool answered;     /* HOLDS has come since REPORT went out (A7) */
     /* What it has been told: */
     bool fold, report, fetch, end, refused, released;
     uint64_t saw_calls, saw_gone; /* its last PLAN */
@@ -473,6 +476,8 @@ void average_gives(struct model *m, struct process *p, const struct trace *t);
 void average_settled(struct model *m);
 void average_dies(struct model *m);
 /* Whether rule A10 evicts it. */
+void average_votes(struct model *m, struct process *p, const struct trace *t);
+void average_follows(struct model *m, struct process *p, const struct trace *t);
 bool average_evicts(struct model *m, const struct process *p);
 
 /* model_caller.c: and at a process. */
@@ -482,7 +487,7 @@ void caller_cut(struct process *p);
 void caller_program(struct model *m, struct process *p, const struct trace *t);
 
 /* model_sync.c: synchronizations. */
-void sync_asked(struct process *p, const struct trace *t);
+void sync_asked(struct model *m, struct process *p, const struct trace *t);
 void sync_given(struct model *m, struct process *p, const struct trace *t);
 void sync_resumed(struct model *m, const struct process *p,
                   const struct trace *t);

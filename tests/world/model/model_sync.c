@@ -9,11 +9,12 @@ static bool stays(const struct process *p, const struct group *g)
     return is_live(p, g) && !p->leaving;
 }
 
-void sync_asked(struct process *p, const struct trace *t)
+void sync_asked(struct model *m, struct process *p, const struct trace *t)
 {
     if (t->epoch < p->ended) return; /* F6a */
     p->in_sync = p->undecided = true;
     p->receives = false;
+    average_votes(m, p, t);
     p->asks_again = t->joins;
     p->sync_from = t->number;
 }
@@ -74,6 +75,7 @@ void sync_given(struct model *m, struct process *p, const struct trace *t)
     if (t->flag == ROLE_COMPLETE && p->receives)
         REFUSE(m, "S8a: COMPLETE to %llu, which has not all of it",
                (unsigned long long)p->id);
+    if (t->flag == ROLE_RECEIVE && p->undecided) average_follows(m, p, t);
     p->completed |= t->flag == ROLE_COMPLETE && !p->asks_again;
     p->receives = t->flag == ROLE_RECEIVE || t->flag == ROLE_DIFFERS;
     p->undecided = p->asks_again = false;

@@ -226,11 +226,13 @@ struct trace {
      * reached. SUM: number, digest; joins, anything is known; flag, the step of
      * the last MADE is reached.
      *
-     * SYNC: joins, asked again, and number, the last one that is over for it.
-     * MOVES, SYNCED, HAS: number; flag, enum trace_role. INSTALL: number, that
-     * of the last synchronization that is over; RESUME: ids, the same, and of
-     * the last one that went well for it. SHARED: flag, enum trace_outcome;
-     * ids, the revision; digest, of the bytes; joins, not to be compared. */
+     * SYNC: joins, asked again, and number, the last one that is over for it;
+     * ids, the tags of calls whose result the program has not taken.
+     * MOVES: ids, of which the first `value` are the holders. MOVES, SYNCED,
+     * HAS: number; flag, enum trace_role. INSTALL: number, that of the last
+     * synchronization that is over; RESUME: ids, the same, and of the last one
+     * that went well for it. SHARED: flag, enum trace_outcome; ids, the
+     * revision; digest, of the bytes; joins, not to be compared. */
     uint32_t part_count;
     const struct trace_part *parts;
     /* AVERAGE, AVERAGED: what lies in the place of the contribution, and then

@@ -19,6 +19,7 @@ enum {
     INPUTS_MAX = 20000, /* of a universe; then nobody calls any more */
     MAPS_MAX = 8000,
     ENDERS_MAX = SIM_PROCS_MAX,
+    VOTES_MAX = 1024, /* the last ones */
     GUARD = 16
 };
 
@@ -48,8 +49,10 @@ struct flight {
     pccl_ns began;
     uint8_t *send, *recv, *before;
     uint32_t count;
-    uint64_t last;          /* number of the last round that ended */
-    bool skips;             /* it was told that it has missed some */
+    uint64_t last;      /* number of the last round that ended */
+    uint64_t low, high; /* of the last round in the state (A14); 0: unknown */
+    bool skips;         /* it was told that it has missed some */
+    bool amid;          /* a call was under way at its last vote */
     uint32_t calls, healed; /* since the faults stopped */
 };
 
@@ -58,12 +61,19 @@ static uint32_t input_count;
 static struct map maps[MAPS_MAX];
 static uint32_t map_count;
 static struct flight flights[SIM_PROCS_MAX][AVERAGE_TAGS];
+static struct vote { /* a state that was given to a synchronization */
+    uint64_t content, low[AVERAGE_TAGS], high[AVERAGE_TAGS];
+    uint32_t group;
+} votes[VOTES_MAX];
+static uint32_t vote_next;
 
 void averages_begin(void)
 {
     for (uint32_t i = 0; i < map_count; i++) free(maps[i].bytes);
     input_count = map_count = 0;
     memset(flights, 0, sizeof flights);
+    memset(votes, 0, sizeof votes);
+    vote_next = 0;
 }
 
 static struct flight *flight_of(const struct sim *s, const struct sim_proc *p,
@@ -190,6 +200,45 @@ void averages_end(struct sim_proc *p)
     for (uint32_t tag = 0; tag < AVERAGE_TAGS; tag++) {
         free_flight(flight_of(s, p, tag));
         *flight_of(s, p, tag) = (struct flight){0};
+    }
+}
+
+/* ------------------------------------------------------- the state (A14) */
+
+void averages_vote(struct sim *s, const struct sim_proc *p)
+{
+    struct vote *v = &votes[vote_next++ % VOTES_MAX];
+    *v = (struct vote){.content = sim_hash(p->shared.bytes, p->shared.size),
+                       .group = p->group};
+    for (uint32_t tag = 0; tag < AVERAGE_TAGS; tag++) {
+        struct flight *f = flight_of(s, p, tag);
+        v->low[tag] = f->low;
+        v->high[tag] = f->high;
+        f->amid = f->call != NULL;
+    }
+}
+
+void averages_receive(const struct sim *s, const struct sim_proc *p)
+{
+    const struct sim_shared *x = &p->shared;
+    uint64_t content = sim_hash(x->bytes, x->size);
+    if (memcmp(x->bytes, x->before, x->size) == 0 && !x->liar) return;
+    for (uint32_t tag = 0; tag < AVERAGE_TAGS; tag++) {
+        struct flight *f = flight_of(s, p, tag);
+        f->low = UINT64_MAX;
+        f->high = 0;
+        for (uint32_t i = 0; i < VOTES_MAX; i++) {
+            const struct vote *v = &votes[i];
+            if (v->content != content || v->group != p->group) continue;
+            if (v->low[tag] < f->low) f->low = v->low[tag];
+            if (v->high[tag] > f->high) f->high = v->high[tag];
+        }
+        /* Other masters count anew (H8); a result may come beside a state. */
+        bool known = f->high > 0 && f->low > 0 && !x->liar && !f->amid &&
+                     s->options.masters == 0;
+        if (!known) f->low = f->high = 0;
+        f->skips |= !known; /* a refusal may be later than the state */
+        sim_coverage.partial_received += known;
     }
 }
 
@@ -396,9 +445,12 @@ static void check_order(struct sim *s, const struct sim_proc *p,
     uint64_t number = f->call->number;
     SIM_CHECK(s, number > f->last, "A2: round %llu after %llu",
               (unsigned long long)number, (unsigned long long)f->last);
-    for (uint32_t i = 0; i < map_count && f->last > 0 && !f->skips; i++) {
+    SIM_CHECK(s, number > f->low, "A14: round %llu is in the state",
+              (unsigned long long)number);
+    uint64_t from = f->high > f->last ? f->high : f->last;
+    for (uint32_t i = 0; i < map_count && from > 0 && !f->skips; i++) {
         const struct map *m = &maps[i];
-        if (m->group != p->group || m->tag != tag || m->number <= f->last ||
+        if (m->group != p->group || m->tag != tag || m->number <= from ||
             m->number >= number)
             continue;
         for (uint32_t k = 0; k < m->members; k++)
@@ -408,6 +460,7 @@ static void check_order(struct sim *s, const struct sim_proc *p,
                       (unsigned long long)m->number);
     }
     f->last = number;
+    f->low = f->high = s->options.masters > 0 ? 0 : number;
     f->skips = false;
 }
 

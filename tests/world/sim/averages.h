@@ -12,6 +12,10 @@ bool averages_turn(struct sim *s, struct sim_proc *p);
 void averages_reads(struct sim *s, struct sim_proc *p,
                     const struct wire_msg *m);
 void averages_end(struct sim_proc *p); /* before its session is freed */
+/* It gives its state to a synchronization; and has got one, this or perhaps
+ * this. */
+void averages_vote(struct sim *s, const struct sim_proc *p);
+void averages_receive(const struct sim *s, const struct sim_proc *p);
 /* Every live process has had a round of its own since the faults stopped. */
 bool averages_delivered(const struct sim *s);
 

@@ -629,8 +629,8 @@ ahead is welcome (S3)|master/state/state_vote.c|s/if (s->revision > e->expected)
 any checkpoint resumes (S4)|master/state/state_vote.c|s/answer(m, i, SYNC_FOREIGN, e->expected);/e->current = true;/
 the run is forgotten (S4)|master/state/state_vote.c|s/if (was_in_last(.*)) e.resume = false;/e.resume = false;/
 those behind are candidates (S5)|master/state/state_vote.c|s/return s->revision == e->expected || .*;/return true;/
-least popular wins (S5)|master/state/state_vote.c|s/count < best_votes ||/count > best_votes ||/
-tie by link (S5)|master/state/state_vote.c|s/rank > best_rank)/false)/
+least popular wins (S5)|master/state/state_vote.c|s/if (end - i < best) continue;/if (best > 0 \&\& end - i > best) continue;/
+tie by link (S5)|master/state/state_vote.c|s/if (end - i == best .. first->rank > .*/if (end - i == best) continue;/
 outvoted sender receives (S5)|master/state/state_vote.c|s/if (!same \&\& s->strategy == SYNC_SEND_ONLY) {/if (false) {/
 other tensors as receivers (S6)|master/state/state_vote.c|s/s->structure == winner.structure ? PART_LACKS : PART_DIFFERS/PART_LACKS/
 leaver is listed (S6)|master/state/state_vote.c|s/if (!in_group(p, group) || p->leaving || p->sync.part != part) continue;/if (!in_group(p, group) || p->sync.part != part) continue;/
@@ -959,6 +959,9 @@ the refused keep their rounds (A13)|master/coverage/coverage.c|/^static void ref
 the failed keep their rounds (A13)|master/coverage/coverage.c|/^static void on_failed/,/^}/s/^        coverage_missed.*;$//
 who disagrees alone keeps its rounds (A13)|master/coverage/coverage_call.c|s/^    if (r->state == COVERAGE_DECIDED)$/    if (false)/
 the round that is undecided waits for the lapsed (A13)|master/coverage/coverage.c|s/all &= c->called .. c->out ../all \&= c->called ||/
+what a state has comes once more (A14)|master/coverage/coverage_state.c|s/c->out = in .. missed;/c->out = false;/
+what is not taken is in the state (A14)|master/coverage/coverage_state.c|s/c->untaken = c->called .. lists(msg, r->tag);/c->untaken = false;/
+a call under way gets what the state has (A14)|master/coverage/coverage_state.c|s/else if (in .. coverage_waits(m, c)) {/else if (!r) {/
 lost parts are not given up (A8)|master/coverage/coverage.c|/^static void give_up/,/^}/s/^        p->committed = false;//
 members may disagree (A3)|master/coverage/coverage_call.c|s/if (fields.i..a == fields.i..b) continue;/continue;/
 a CALL that comes twice counts (A2)|master/coverage/coverage_call.c|s/^    if (msg->partial.version <= p->average_calls) return;//

@@ -5,6 +5,7 @@
  * the next time, but for some that err; a newcomer has bytes of its own. A
  * process that is refused because it lacks the run's state loads the last
  * checkpoint. */
+#include "averages.h"
 #include "election.h"
 #include "faults.h"
 #include "witness.h"
@@ -181,6 +182,7 @@ bool shared_begin(struct sim *s, struct sim_proc *p)
     choose_strategy(s, p);
     err(s, x);
     memcpy(x->before, x->bytes, x->size);
+    averages_vote(s, p);
     x->odd = !s->options.well && sim_pick(s, s->options.storm ? 8 : 50) == 0;
     shared_tensors(s, p->uid, x->odd, x->bytes, tensors);
     bool ok = state_list_make(&x->list, tensors, SIM_TENSORS, 1);
@@ -323,6 +325,7 @@ void shared_end(struct sim *s, struct sim_proc *p)
     sim_coverage.resumed_syncs +=
         result == pcclSuccess && p->session->sync_again;
     x->synced = result == pcclSuccess && !x->liar;
+    if (result == pcclSuccess) averages_receive(s, p);
     switch (result) {
     case pcclSuccess:
         check_success(s, p, revision, tx, rx);

@@ -103,6 +103,7 @@ enum {
     X(counted_over) X(counted_none) \
     X(partial) X(partial_missing) X(partial_parts) X(partial_few) \
     X(partial_late) X(partial_lapsed) X(partial_differs) X(partial_given_up) \
+    X(partial_received) \
     X(few) X(few_waits) X(doors) X(doors_announced) X(doors_seen) X(walls) \
     X(masters) X(masters_amid) X(masters_kept) X(masters_again) X(resumed) \
     X(resumed_kept) X(keep_waits) X(keep_claims) X(keep_few) X(keep_begins) \

@@ -172,6 +172,7 @@ static void write_fields(struct written *w, const struct wire_msg *m)
         t->number = m->sync.id;
         t->joins = m->type == WIRE_SYNC && m->sync.again;
         if (m->type != WIRE_SYNC) t->flag = role_of(m);
+        if (m->type == WIRE_STATE) t->value = m->sync.holders;
         return;
     case WIRE_HELLO:
         t->flag = m->hello.group;
@@ -273,7 +274,9 @@ static void message(struct sim *s, enum trace_kind kind, uint32_t uid,
         w.t.message = type_of(m);
         w.t.round = m->round;
         w.t.epoch = m->epoch;
-        if (m->type != WIRE_STATE && m->type != WIRE_SYNCED) write_lists(&w, m);
+        bool lists = w.t.message == MESSAGE_MOVES ||
+                     (m->type != WIRE_STATE && m->type != WIRE_SYNCED);
+        if (lists) write_lists(&w, m);
         write_fields(&w, m);
     }
     witness_tell(s, &w.t);

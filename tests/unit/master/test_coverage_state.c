@@ -1,0 +1,99 @@
+/* test_coverage_state.c - which rounds of partial all-reduces a received state
+ * has, and for which of them its receiver calls then: rule A14. */
+#include "coverage_said.h"
+
+enum { NOBODY = 3 };
+
+/* A synchronization of all, in which member 2 gets the state of the others.
+ * That one lists the tag, as it has not taken its result. */
+static void synchronize(uint32_t first, uint32_t untaken)
+{
+    static uint32_t count;
+    const uint64_t tag = 5;
+    count++;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct wire_msg m = {.type = WIRE_SYNC, .round = count, .ids = &tag};
+        m.id_count = i >= first && i <= untaken && untaken < NOBODY;
+        m.sync.revision = master->records[0].revision + 1;
+        m.sync.content = i == 2 ? 8 : 7;
+        step(MASTER_RECEIVED, i, &m);
+    }
+    struct wire_msg done = {.type = WIRE_SYNCED};
+    done.sync.id = master->groups[0].sync_id;
+    done.sync.role = SYNC_COMPLETE;
+    assert_true(done.sync.id > 0);
+    step(MASTER_RECEIVED, 2, &done);
+    assert_int_equal(master->groups[0].sync_id, 0);
+}
+
+static void test_a_round_of_the_state(void **state)
+{
+    (void)state;
+    two_average();
+    said[0] = '\0';
+    synchronize(0, NOBODY);
+    expect("release 01\n");
+    call(2);
+    expect("");
+    call(0);
+    call(1);
+    expect("plan 0 0+4@0 4+4@1 8+4@2 called 012\n"
+           "plan 1 0+4@0 4+4@1 8+4@2 called 012\n"
+           "plan 2 0+4@0 4+4@1 8+4@2 called 012\n");
+}
+
+/* Those that are not kept any more are not missed either. */
+static void test_rounds_that_have_lapsed(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) two_average();
+    said[0] = '\0';
+    synchronize(0, NOBODY);
+    call(2);
+    expect("release 01\n"
+           "release 01\n");
+}
+
+/* The holders had not taken their results when they synchronized. */
+static void test_untaken(void **state)
+{
+    (void)state;
+    two_average();
+    said[0] = '\0';
+    synchronize(0, 1);
+    call(2);
+    expect("fetch 2 0+6 at 01 6+6 at 01\n");
+    two_average(); /* of several rounds it is the last one */
+    said[0] = '\0';
+    synchronize(0, 1);
+    expect("refuse 2 1\n"
+           "release 012\n");
+    call(2);
+    expect("fetch 2 0+6 at 01 6+6 at 01\n");
+}
+
+/* Its call waits in a round that the state has. */
+static void test_a_call_under_way(void **state)
+{
+    (void)state;
+    two_average();
+    call(2);
+    said[0] = '\0';
+    synchronize(2, 2);
+    expect("refuse 2 1\n"
+           "release 012\n");
+    call(2);
+    expect("");
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_round_of_the_state),
+        TEST(test_rounds_that_have_lapsed),
+        TEST(test_untaken),
+        TEST(test_a_call_under_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
