@@ -1,6 +1,5 @@
 /* server_wrap.c - see server_wrap.h. The linker leads the calls of the server's
  * sources to these. */
-#include "../../src/base/slow_call.h"
 #include "server_wrap.h"
 
 #include "../../src/base/host.h"
@@ -88,30 +87,4 @@ void server_search(void)
     works = true;
     if (setjmp(idle) == 0) (void)worker(worker_user);
     works = false;
-}
-
-/* A disk that is never slow: no thread, and calls are made at once. */
-bool slow_call_ask(struct slow_call *s, int patience)
-{
-    (void)patience;
-    s->call(s->user);
-    return true;
-}
-
-bool slow_call_is_done(struct slow_call *s)
-{
-    (void)s;
-    return true;
-}
-
-bool slow_call_end(struct slow_call *s, int patience)
-{
-    (void)s;
-    (void)patience;
-    return true;
-}
-
-void slow_call_forked(struct slow_call *s)
-{
-    (void)s;
 }
