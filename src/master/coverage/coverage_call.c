@@ -218,6 +218,7 @@ void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg)
     }
     c->called = true;
     c->called_at = m->now;
+    c->untaken = p->sync.voted; /* A14: its state was given before */
     c->weight = msg->partial.weight;
     if (!disagrees(m, r, c, msg)) r->changed |= r->state == COVERAGE_MOVING;
 }

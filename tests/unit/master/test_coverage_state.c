@@ -86,6 +86,35 @@ static void test_a_call_under_way(void **state)
     expect("");
 }
 
+static void votes(uint32_t i, uint32_t count, bool lists)
+{
+    const uint64_t tag = 5;
+    struct wire_msg m = {.type = WIRE_SYNC, .round = count, .ids = &tag};
+    m.id_count = lists;
+    m.sync.revision = master->records[0].revision + 1;
+    m.sync.content = i == 2 ? 8 : 7;
+    step(MASTER_RECEIVED, i, &m);
+}
+
+/* The holders have given their states, and average beside it: the round comes
+ * after the state. */
+static void test_called_after_the_state(void **state)
+{
+    (void)state;
+    votes(0, 1, false);
+    votes(1, 1, false);
+    two_average();
+    said[0] = '\0';
+    votes(2, 1, false);
+    struct wire_msg done = {.type = WIRE_SYNCED};
+    done.sync.id = master->groups[0].sync_id;
+    done.sync.role = SYNC_COMPLETE;
+    assert_true(done.sync.id > 0);
+    step(MASTER_RECEIVED, 2, &done);
+    call(2);
+    expect("fetch 2 0+6 at 01 6+6 at 01\n");
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -94,6 +123,7 @@ int main(void)
         TEST(test_rounds_that_have_lapsed),
         TEST(test_untaken),
         TEST(test_a_call_under_way),
+        TEST(test_called_after_the_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,6 +152,7 @@ static void calls(struct model *m, struct process *p, const struct trace *t)
                (unsigned long long)p->id);
     x->called = true;
     x->called_at = m->now;
+    x->untaken = p->undecided; /* A14 */
     x->weight = t->ids[4];
     if (r->disputed || r->arguments != t->digest) differs(m, r, x);
 }

@@ -961,6 +961,7 @@ who disagrees alone keeps its rounds (A13)|master/coverage/coverage_call.c|s/^  
 the round that is undecided waits for the lapsed (A13)|master/coverage/coverage.c|s/all &= c->called .. c->out ../all \&= c->called ||/
 what a state has comes once more (A14)|master/coverage/coverage_state.c|s/c->out = in .. missed;/c->out = false;/
 what is not taken is in the state (A14)|master/coverage/coverage_state.c|s/c->untaken = c->called .. lists(msg, r->tag);/c->untaken = false;/
+what is called for after SYNC is in the state (A14)|master/coverage/coverage_call.c|s/^    c->untaken = p->sync.voted;//
 a call under way gets what the state has (A14)|master/coverage/coverage_state.c|s/else if (in .. coverage_waits(m, c)) {/else if (!r) {/
 lost parts are not given up (A8)|master/coverage/coverage.c|/^static void give_up/,/^}/s/^        p->committed = false;//
 members may disagree (A3)|master/coverage/coverage_call.c|s/if (fields.i..a == fields.i..b) continue;/continue;/
