@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static void on_ready(void *user, const char *master)
 {
@@ -154,29 +155,32 @@ void job_look(struct job *job, uint64_t id, uint64_t host, uint32_t pid)
     agents_tell(job, LINK_LOOK, (int64_t[]){(int64_t)id, (int64_t)host, pid});
 }
 
-/* That of the process, as long as it is alive; or one that had it. */
+/* The rank whose process, or one of whose group, it is or was; NULL: unknown.
+ */
 static struct rank *rank_of(struct job *job, uint64_t host, uint32_t pid)
 {
+    pid_t group = host == host_id() ? getpgid((pid_t)pid) : -1;
     for (uint32_t i = 0; i < job->count; i++) {
         struct rank *rank = &job->ranks[i];
         if (rank->host_id != host) continue;
         if (!rank->proc.alive && !rank->proc.news) continue;
         if (rank->peer == (pid_t)pid) return rank;
-        if (!rank->host->remote && proc_has(&rank->proc, (pid_t)pid))
+        if (!rank->host->remote &&
+            (rank->proc.pid == (pid_t)pid || rank->proc.pid == group))
             return rank;
     }
     return NULL;
 }
 
-static void retire(struct job *job, uint64_t host, uint32_t pid, bool back)
+static void retire(struct job *job, struct rank *rank, uint64_t host,
+                   uint32_t pid, bool back)
 {
     int64_t ms = job->setup.options->deadline_ns / PCCL_MS;
     if (ms == 0) ms = DEADLINE_DEFAULT_MS;
     if (back && !job->evicts) return;
     job->evicts = true;
-    for (uint32_t i = 0; i < job->count && host == host_id(); i++) {
-        struct rank *rank = &job->ranks[i];
-        if (rank->host->remote || !proc_has(&rank->proc, (pid_t)pid)) continue;
+    if (rank && !rank->host->remote) {
+        if (!rank->proc.alive) return;
         rank->evicted = !back;
         if (back)
             proc_keep(&rank->proc);
@@ -192,7 +196,7 @@ void job_process(struct job *job, uint64_t host, uint32_t pid,
                  enum process_news news)
 {
     struct rank *rank = rank_of(job, host, pid);
-    if (news != PROCESS_CUT) retire(job, host, pid, news == PROCESS_CAME);
+    if (news != PROCESS_CUT) retire(job, rank, host, pid, news == PROCESS_CAME);
     if (rank && news == PROCESS_CAME) rank->peer = (pid_t)pid;
     if (rank && news == PROCESS_CUT) rank->cut = true;
 }

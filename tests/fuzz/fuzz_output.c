@@ -95,31 +95,6 @@ void log_file_put(const char *line, size_t size)
     log_came(line, size);
 }
 
-bool slow_call_ask(struct slow_call *s, int patience)
-{
-    (void)patience;
-    s->call(s->user);
-    return true;
-}
-
-bool slow_call_is_done(struct slow_call *s)
-{
-    (void)s;
-    return true;
-}
-
-bool slow_call_end(struct slow_call *s, int patience)
-{
-    (void)s;
-    (void)patience;
-    return true;
-}
-
-void slow_call_forked(struct slow_call *s)
-{
-    (void)s;
-}
-
 static ssize_t fuzz_write(int fd, const void *bytes, size_t size)
 {
     if (fd != TRACE_FD) {

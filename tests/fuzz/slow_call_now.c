@@ -1,7 +1,7 @@
-/* slow_call_now.c - for fuzzers that run all threads themselves. */
+/* slow_call_now.c - calls of a disk that is never slow, at once and without a
+ * thread: for fuzzers that run all threads themselves. */
 #include "../../src/base/slow_call.h"
 
-/* A disk that is never slow: no thread, and calls are made at once. */
 bool slow_call_ask(struct slow_call *s, int patience)
 {
     (void)patience;

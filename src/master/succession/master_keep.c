@@ -58,7 +58,7 @@ bool keep_open(struct master_keep *k, const char *path,
     return false;
 }
 
-/* What has become of the write: it is over. */
+/* The write is over, well or not. */
 static void take_result(struct master_keep *k, char *line, size_t line_size)
 {
     struct keep_write *w = k->write;
