@@ -47,21 +47,14 @@ static _Noreturn void failure_abort(const struct coll *coll, const char *what)
 static int members_filter(struct comm *comm)
 {
     const struct group *now = comm_members(comm);
-    const struct group *view = atomic_load(&world.view);
-    struct group *left = group_new(now->size);
+    struct group *left = group_common(now, atomic_load(&world.view));
     if (!left) return error_note(MPI_ERR_NO_MEM, "out of memory");
-    int used = 0;
-    for (int i = 0; i < now->size; i++)
-        if (group_rank_of(view, now->ids[i]) != MPI_UNDEFINED)
-            left->ids[used++] = now->ids[i];
-    if (used == now->size) {
+    if (left->size == now->size) {
         object_release(&left->object);
         return error_note(MPIX_ERR_PROC_FAILED,
                           "a member of the communicator was lost");
     }
-    left->size = used;
-    group_place(left, world.self);
-    atomic_fetch_add(&comm->lost, (unsigned)(now->size - used));
+    atomic_fetch_add(&comm->lost, (unsigned)(now->size - left->size));
     comm_members_replace(comm, left);
     return MPI_SUCCESS;
 }

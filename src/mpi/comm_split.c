@@ -203,11 +203,7 @@ static struct group *subgroup(struct comm *comm, const struct group *wanted,
     for (int i = 0; i < wanted->size; i++)
         if (group_rank_of(members, wanted->ids[i]) == MPI_UNDEFINED)
             *error = MPI_ERR_GROUP;
-    struct group *copy = *error == MPI_SUCCESS ? group_new(wanted->size) : NULL;
-    if (!copy) return NULL;
-    memcpy(copy->ids, wanted->ids, (size_t)wanted->size * sizeof *copy->ids);
-    group_place(copy, world.self);
-    return copy;
+    return *error == MPI_SUCCESS ? group_copy(wanted) : NULL;
 }
 
 MPI_PUBLIC(Comm_create);

@@ -42,6 +42,15 @@ struct group *group_from(const struct group *from, int size)
     return group;
 }
 
+struct group *group_copy(const struct group *from)
+{
+    struct group *group = group_new(from->size);
+    if (!group) return NULL;
+    memcpy(group->ids, from->ids, (size_t)from->size * sizeof *group->ids);
+    group->rank = from->rank;
+    return group;
+}
+
 /* The slot of the id, or the free one where it belongs. */
 static int *slot_of(const struct group *group, uint64_t id)
 {
@@ -89,6 +98,26 @@ int group_rank_of(const struct group *group, uint64_t id)
 void group_place(struct group *group, uint64_t self)
 {
     group->rank = group_rank_of(group, self);
+}
+
+/* Appends the members of `from` that are, or are not, in `other`. */
+static int list_filter(const struct group *from, const struct group *other,
+                       bool wanted, struct group *to, int used)
+{
+    for (int i = 0; i < from->size; i++) {
+        bool present = group_rank_of(other, from->ids[i]) != MPI_UNDEFINED;
+        if (present == wanted) to->ids[used++] = from->ids[i];
+    }
+    return used;
+}
+
+struct group *group_common(const struct group *a, const struct group *b)
+{
+    struct group *common = group_new(a->size);
+    if (!common) return NULL;
+    common->size = list_filter(a, b, true, common, 0);
+    group_place(common, world.self);
+    return common;
 }
 
 /* Communicators may have one list in common: it is in the chain once, with one
@@ -162,13 +191,10 @@ int PMPI_Comm_group(MPI_Comm comm_handle, MPI_Group *out)
 {
     COMM_OR_RETURN(comm, comm_handle);
     if (!out) return RAISE_ARG(comm, "null group");
-    const struct group *members = comm_members(comm);
-    struct group *group = group_new(members->size);
+    struct group *group = group_copy(comm_members(comm));
     if (!group) return RAISE_NO_MEMORY(comm);
     group->session = session_room_retain(comm->session);
-    memcpy(group->ids, members->ids,
-           (size_t)members->size * sizeof *group->ids);
-    return group_publish(group, members->size, out);
+    return group_publish(group, group->size, out);
 }
 
 MPI_PUBLIC(Group_size);
@@ -262,17 +288,6 @@ int PMPI_Group_translate_ranks(MPI_Group handle1, int n, const int ranks1[],
                                           : group_rank_of(b, a->ids[rank]);
     }
     return MPI_SUCCESS;
-}
-
-/* Appends the members of `from` that are, or are not, in `other`. */
-static int list_filter(const struct group *from, const struct group *other,
-                       bool wanted, struct group *to, int used)
-{
-    for (int i = 0; i < from->size; i++) {
-        bool present = group_rank_of(other, from->ids[i]) != MPI_UNDEFINED;
-        if (present == wanted) to->ids[used++] = from->ids[i];
-    }
-    return used;
 }
 
 MPI_PUBLIC(Group_union);

@@ -43,10 +43,8 @@ int PMPI_Comm_remote_group(MPI_Comm handle, MPI_Group *out)
     int result = inter_find(handle, &comm, __func__);
     if (result != MPI_SUCCESS) return result;
     if (!out) return RAISE_ARG(comm, "null group");
-    struct group *group = group_new(comm->remote->size);
+    struct group *group = group_copy(comm->remote);
     if (!group) return RAISE_NO_MEMORY(comm);
-    memcpy(group->ids, comm->remote->ids,
-           (size_t)group->size * sizeof *group->ids);
     return group_publish(group, group->size, out);
 }
 
@@ -242,12 +240,9 @@ int inter_from_groups(struct comm *comm, int leader, const struct group *other,
         else if (overlap(local, other))
             found.error =
                 error_note(MPI_ERR_GROUP, "the groups have common members");
-        else if (!(remote = group_new(other->size)))
+        else if (!(remote = group_copy(other)))
             found.error = error_note(MPI_ERR_NO_MEM, "out of memory");
         found.size = remote ? remote->size : 0;
-        if (remote)
-            memcpy(remote->ids, other->ids,
-                   (size_t)remote->size * sizeof *remote->ids);
     }
     int result = finding_share(comm, leader, &found, &remote);
     if (result == MPI_SUCCESS)

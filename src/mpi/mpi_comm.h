@@ -36,6 +36,10 @@ struct group *group_of_view(pcclMember_t *members, int size, int rank,
 struct group *group_new(int size);
 /* Such a group, of the session that `from` is of. */
 struct group *group_from(const struct group *from, int size);
+/* The same members, of no session. */
+struct group *group_copy(const struct group *from);
+/* The members of a that are in b. */
+struct group *group_common(const struct group *a, const struct group *b);
 void group_place(struct group *group, uint64_t self);
 int group_rank_of(const struct group *group, uint64_t id);
 /* Keeps a replaced list, because other threads may read it, until 64 more are

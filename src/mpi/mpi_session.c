@@ -208,14 +208,12 @@ int PMPI_Group_from_session_pset(MPI_Session handle, const char *name,
             session,
             error_note(MPI_ERR_ARG, "no process set \"%s\"", name ? name : ""),
             __func__);
-    struct group *group = group_new(members->size);
+    struct group *group = group_copy(members);
     if (!group)
         return raise_on(session, error_note(MPI_ERR_NO_MEM, "out of memory"),
                         __func__);
     group->session = session_room_retain(session->room);
-    memcpy(group->ids, members->ids,
-           (size_t)members->size * sizeof *group->ids);
-    return group_publish(group, members->size, out);
+    return group_publish(group, group->size, out);
 }
 
 /* --------------------------------------------------------------- communicators

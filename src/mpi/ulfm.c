@@ -69,9 +69,8 @@ static struct group *failed_list(struct comm *comm)
 /* A handle for the first `count` of the list. */
 static int list_publish(const struct group *list, int count, MPI_Group *out)
 {
-    struct group *group = group_new(count);
+    struct group *group = group_copy(list);
     if (!group) return RAISE_NO_MEMORY(NULL);
-    memcpy(group->ids, list->ids, (size_t)count * sizeof *group->ids);
     return group_publish(group, count, out);
 }
 
@@ -324,20 +323,6 @@ static int ballot_run(struct ballot *ballot, bool wait)
     }
 }
 
-/* The remaining members of the group. NULL: no memory. */
-static struct group *group_left(const struct group *group,
-                                const struct group *living)
-{
-    struct group *left = group_new(group->size);
-    if (!left) return NULL;
-    left->size = 0;
-    for (int i = 0; i < group->size; i++)
-        if (listed(living, group->ids[i]))
-            left->ids[left->size++] = group->ids[i];
-    group_place(left, world.self);
-    return left;
-}
-
 /* The communicator of the living members; of an intercommunicator that of both
  * groups' living members. */
 static int shrunk_make(struct ballot *ballot)
@@ -348,8 +333,8 @@ static int shrunk_make(struct ballot *ballot)
         object_retain(&living->object);
         return comm_make(comm, ballot->context, living, ballot->made);
     }
-    struct group *local = group_left(comm_members(comm), living);
-    struct group *remote = group_left(comm->remote, living);
+    struct group *local = group_common(comm_members(comm), living);
+    struct group *remote = group_common(comm->remote, living);
     if (local && remote && remote->size == 0) {
         object_release(&local->object);
         object_release(&remote->object);
