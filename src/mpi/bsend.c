@@ -103,13 +103,17 @@ static struct room *room_new(void *base, MPI_Count size)
     return room;
 }
 
-/* Returns a noted class, as all of these do. */
-static int attach(struct room **slot, void *base, MPI_Count size)
+struct room **session_room_slot(struct session_room *room)
+{
+    return &room->room;
+}
+
+int room_attach(struct room **slot, void *base, MPI_Count size)
 {
     if (size < 0 && base != MPI_BUFFER_AUTOMATIC)
         return error_note(MPI_ERR_ARG, "negative size");
     struct room *room = room_new(base, size);
-    if (!room) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    if (!room) return note_no_memory();
     pthread_mutex_lock(&lock);
     bool taken = *slot != NULL;
     if (!taken) *slot = room;
@@ -119,147 +123,73 @@ static int attach(struct room **slot, void *base, MPI_Count size)
     return error_note(MPI_ERR_BUFFER, "a buffer is attached already");
 }
 
-static MPI_Count detach(struct room **slot, void *base)
+int room_detach(struct room **slot, void *base, MPI_Count *size)
 {
+    if (!base) return note_argument("null buffer");
     pthread_mutex_lock(&lock);
     struct room *room = *slot;
     bool automatic = room && room->base == MPI_BUFFER_AUTOMATIC;
-    MPI_Count size = room && !automatic ? room->size : 0;
+    *size = room && !automatic ? room->size : 0;
     *(void **)base = room ? room->base : NULL;
     *slot = NULL;
     release(room);
     pthread_mutex_unlock(&lock);
-    return size;
+    return MPI_SUCCESS;
 }
 
 /* A message that was sent needs the program's memory no more, so all of it is
  * free again at once: messages under way stay charged to the room that was. */
-static bool flush(struct room **slot)
+int room_flush(struct room **slot, MPI_Request *request)
 {
     pthread_mutex_lock(&lock);
-    struct room *old = *slot, *fresh = NULL;
-    if (old) {
-        fresh = room_new(old->base, old->size);
-        if (fresh) {
-            *slot = fresh;
-            release(old);
-        }
+    struct room *old = *slot;
+    struct room *fresh = old ? room_new(old->base, old->size) : NULL;
+    if (fresh) {
+        *slot = fresh;
+        release(old);
     }
     pthread_mutex_unlock(&lock);
-    return fresh || !old;
+    if (old && !fresh) return note_no_memory();
+    if (request) *request = request_over();
+    return MPI_SUCCESS;
 }
 
-static int flush_now(struct room **slot)
+int mpi_Buffer_attach(void *base, MPI_Count size)
 {
-    if (flush(slot)) return MPI_SUCCESS;
-    return error_note(MPI_ERR_NO_MEM, "out of memory");
+    return room_attach(&room_of_all, base, size);
 }
 
-static bool flushed(struct request *request)
+int mpi_Buffer_detach(void *base, MPI_Count *size)
 {
-    (void)request;
-    return true;
+    return room_detach(&room_of_all, base, size);
 }
 
-static const struct request_kind flush_kind = {.progress = flushed};
-
-static int flush_later(struct comm *comm, struct room **slot, MPI_Request *out)
+int mpi_Buffer_flush(void)
 {
-    if (!out) return error_note(MPI_ERR_ARG, "null request");
-    struct request *request =
-        flush(slot) ? request_new(&flush_kind, comm, NULL) : NULL;
-    if (!request) return error_note(MPI_ERR_NO_MEM, "out of memory");
-    request->active = true;
-    return request_publish(request, out);
+    return room_flush(&room_of_all, NULL);
 }
 
-int session_room_attach(struct session_room *room, void *base, MPI_Count size)
+int mpi_Buffer_iflush(MPI_Request *request)
 {
-    return attach(&room->room, base, size);
+    return room_flush(&room_of_all, request);
 }
 
-MPI_Count session_room_detach(struct session_room *room, void *base)
+int mpi_Comm_attach_buffer(struct comm *comm, void *base, MPI_Count size)
 {
-    return detach(&room->room, base);
+    return room_attach(&comm->room, base, size);
 }
 
-int session_room_flush(struct session_room *room, MPI_Request *request)
+int mpi_Comm_detach_buffer(struct comm *comm, void *base, MPI_Count *size)
 {
-    return request ? flush_later(NULL, &room->room, request)
-                   : flush_now(&room->room);
+    return room_detach(&comm->room, base, size);
 }
 
-static int raise(struct comm *comm, int result, const char *function)
+int mpi_Comm_flush_buffer(struct comm *comm)
 {
-    if (result == MPI_SUCCESS) return result;
-    return error_raise_noted(comm, result, function);
+    return room_flush(&comm->room, NULL);
 }
 
-/* The calls for any communicator, with int and with MPI_Count. */
-#define BUFFER_VARIANT(name, count_t)                                          \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(void *base, count_t size)                                  \
-    {                                                                          \
-        return raise(NULL, attach(&room_of_all, base, size), __func__);        \
-    }
-BUFFER_VARIANT(Buffer_attach, int)
-BUFFER_VARIANT(Buffer_attach_c, MPI_Count)
-
-#define DETACH_VARIANT(name, count_t)                                          \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(void *base, count_t *size)                                 \
-    {                                                                          \
-        if (!base || !size) return RAISE_ARG(NULL, "null pointer");            \
-        *size = (count_t)detach(&room_of_all, base);                           \
-        return MPI_SUCCESS;                                                    \
-    }
-DETACH_VARIANT(Buffer_detach, int)
-DETACH_VARIANT(Buffer_detach_c, MPI_Count)
-
-MPI_PUBLIC(Buffer_flush);
-int PMPI_Buffer_flush(void)
+int mpi_Comm_iflush_buffer(struct comm *comm, MPI_Request *request)
 {
-    return raise(NULL, flush_now(&room_of_all), __func__);
-}
-
-MPI_PUBLIC(Buffer_iflush);
-int PMPI_Buffer_iflush(MPI_Request *request)
-{
-    return raise(NULL, flush_later(NULL, &room_of_all, request), __func__);
-}
-
-#define COMM_BUFFER_VARIANT(name, count_t)                                     \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(MPI_Comm handle, void *base, count_t size)                 \
-    {                                                                          \
-        COMM_OR_RETURN(comm, handle);                                          \
-        return raise(comm, attach(&comm->room, base, size), __func__);         \
-    }
-COMM_BUFFER_VARIANT(Comm_attach_buffer, int)
-COMM_BUFFER_VARIANT(Comm_attach_buffer_c, MPI_Count)
-
-#define COMM_DETACH_VARIANT(name, count_t)                                     \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(MPI_Comm handle, void *base, count_t *size)                \
-    {                                                                          \
-        COMM_OR_RETURN(comm, handle);                                          \
-        if (!base || !size) return RAISE_ARG(comm, "null pointer");            \
-        *size = (count_t)detach(&comm->room, base);                            \
-        return MPI_SUCCESS;                                                    \
-    }
-COMM_DETACH_VARIANT(Comm_detach_buffer, int)
-COMM_DETACH_VARIANT(Comm_detach_buffer_c, MPI_Count)
-
-MPI_PUBLIC(Comm_flush_buffer);
-int PMPI_Comm_flush_buffer(MPI_Comm handle)
-{
-    COMM_OR_RETURN(comm, handle);
-    return raise(comm, flush_now(&comm->room), __func__);
-}
-
-MPI_PUBLIC(Comm_iflush_buffer);
-int PMPI_Comm_iflush_buffer(MPI_Comm handle, MPI_Request *request)
-{
-    COMM_OR_RETURN(comm, handle);
-    return raise(comm, flush_later(comm, &comm->room, request), __func__);
+    return room_flush(&comm->room, request);
 }

@@ -22,10 +22,12 @@ struct coll;
 
 enum { COLL_STAGES = 4, COLL_NAMED = 6 };
 
-/* Mode of a call: blocking, a request, or a persistent request. */
+/* Form of a call: blocking, a request, or a persistent request. */
 struct mode {
     enum { MODE_NOW, MODE_STARTED, MODE_PREPARED } how;
     MPI_Request *request;
+    MPI_Status *status; /* of a blocking one */
+    const char *function;
 };
 
 /* The block of an exchange with one peer. */

@@ -29,9 +29,10 @@ const char *check_text(int error_class);
 /* Additional parameters of a variant, and its mode. */
 #define REQUEST , MPI_Request *request
 #define PREPARE , MPI_Info info, MPI_Request *request
-#define NOW ((struct mode){MODE_NOW, NULL})
-#define STARTED ((struct mode){MODE_STARTED, request})
-#define PREPARED ((void)info, (struct mode){MODE_PREPARED, request})
+#define NOW ((struct mode){.how = MODE_NOW})
+#define STARTED ((struct mode){.how = MODE_STARTED, .request = request})
+#define PREPARED                                                               \
+    ((void)info, (struct mode){.how = MODE_PREPARED, .request = request})
 
 #define FIND(comm_handle)                                                      \
     struct comm *comm = comm_find(comm_handle);                                \

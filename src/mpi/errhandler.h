@@ -29,7 +29,12 @@ MPI_Errhandler errhandler_get(errhandler_kind *kind, struct errhandler **slot);
  * returns. */
 int errhandler_call(errhandler_kind *kind, struct errhandler **slot,
                     void *object, int code, const char *function);
-int errhandler_create(const struct errhandler *from, MPI_Errhandler *out,
-                      const char *name);
+/* Returns a noted class. */
+int errhandler_create(const struct errhandler *from, MPI_Errhandler *out);
+/* NULL: not a session. */
+struct mpi_session *mpi_session_find(MPI_Session handle);
+/* Raises an error, whose text is noted, on the session. */
+int mpi_session_raise(struct mpi_session *session, int error_class,
+                      const char *function);
 
 #endif

@@ -291,59 +291,46 @@ static bool predefined(MPI_Errhandler handle)
            handle == MPI_ERRORS_ABORT;
 }
 
-int errhandler_create(const struct errhandler *from, MPI_Errhandler *out,
-                      const char *name)
+int errhandler_create(const struct errhandler *from, MPI_Errhandler *out)
 {
-    if ((!from->function && !from->function_x) || !out)
-        return error_raise(NULL, MPI_ERR_ARG, name, "null pointer");
+    if (!from->function && !from->function_x)
+        return note_argument("null function");
     struct errhandler *handler = malloc(sizeof *handler);
-    if (!handler)
-        return error_raise(NULL, MPI_ERR_NO_MEM, name, "out of memory");
+    if (!handler) return note_no_memory();
     *handler = *from;
     object_init(&handler->object, errhandler_destroy);
     if (!handle_open(HANDLE_ERRHANDLER, &handler->object)) {
         free(handler);
-        return error_raise(NULL, MPI_ERR_NO_MEM, name, "out of memory");
+        return note_no_memory();
     }
     *out = handler->object.handle;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Comm_create_errhandler);
-int PMPI_Comm_create_errhandler(MPI_Comm_errhandler_function *function,
-                                MPI_Errhandler *out)
+int mpi_Comm_create_errhandler(MPI_Comm_errhandler_function *function,
+                               MPI_Errhandler *out)
 {
     struct errhandler handler = {.owner = HANDLE_COMM,
                                  .function = (void (*)(void))function};
-    return errhandler_create(&handler, out, __func__);
+    return errhandler_create(&handler, out);
 }
 
-MPIX_PUBLIC(Comm_create_errhandler_x);
-int PMPIX_Comm_create_errhandler_x(MPIX_Comm_errhandler_function_x *function,
-                                   MPIX_Destructor_function *destructor,
-                                   void *extra, MPI_Errhandler *out)
+int mpi_Comm_create_errhandler_x(MPIX_Comm_errhandler_function_x *function,
+                                 MPIX_Destructor_function *destructor,
+                                 void *extra, MPI_Errhandler *out)
 {
     struct errhandler handler = {.owner = HANDLE_COMM,
                                  .function_x = function,
                                  .destructor = destructor,
                                  .extra = extra};
-    return errhandler_create(&handler, out, __func__);
+    return errhandler_create(&handler, out);
 }
 
-MPI_PUBLIC(Errhandler_create);
-int PMPI_Errhandler_create(MPI_Comm_errhandler_function *function,
-                           MPI_Errhandler *out)
+int mpi_Errhandler_free(MPI_Errhandler *handle)
 {
-    return PMPI_Comm_create_errhandler(function, out);
-}
-
-MPI_PUBLIC(Errhandler_free);
-int PMPI_Errhandler_free(MPI_Errhandler *handle)
-{
-    if (!handle) return RAISE_ARG(NULL, "null error handler");
     struct errhandler *handler = errhandler_find(*handle);
     if (!handler && !predefined(*handle))
-        return RAISE_ARG(NULL, "not an error handler");
+        return note_argument("not an error handler");
     if (handler) object_release(&handler->object);
     *handle = MPI_ERRHANDLER_NULL;
     return MPI_SUCCESS;
@@ -377,42 +364,23 @@ MPI_Errhandler errhandler_get(errhandler_kind *kind, struct errhandler **slot)
     return handler ? handler->object.handle : found;
 }
 
-MPI_PUBLIC(Comm_set_errhandler);
-int PMPI_Comm_set_errhandler(MPI_Comm comm_handle, MPI_Errhandler handle)
+int mpi_Comm_set_errhandler(struct comm *comm, MPI_Errhandler handle)
 {
-    COMM_OR_RETURN(comm, comm_handle);
     if (!errhandler_set(&comm->errhandler, &comm->handler, handle, HANDLE_COMM))
-        return RAISE_ARG(comm, "not an error handler of communicators");
+        return note_argument("not an error handler of communicators");
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Errhandler_set);
-int PMPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler handle)
+int mpi_Comm_get_errhandler(struct comm *comm, MPI_Errhandler *out)
 {
-    return PMPI_Comm_set_errhandler(comm, handle);
-}
-
-MPI_PUBLIC(Comm_get_errhandler);
-int PMPI_Comm_get_errhandler(MPI_Comm comm_handle, MPI_Errhandler *out)
-{
-    COMM_OR_RETURN(comm, comm_handle);
-    if (!out) return RAISE_ARG(comm, "null error handler");
     *out = errhandler_get(&comm->errhandler, &comm->handler);
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Errhandler_get);
-int PMPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *out)
+int mpi_Comm_call_errhandler(struct comm *comm, int code)
 {
-    return PMPI_Comm_get_errhandler(comm, out);
-}
-
-MPI_PUBLIC(Comm_call_errhandler);
-int PMPI_Comm_call_errhandler(MPI_Comm comm_handle, int code)
-{
-    COMM_OR_RETURN(comm, comm_handle);
     error_note(code, "raised by the program");
-    (void)dispatch(comm, code, __func__);
+    (void)dispatch(comm, code, "MPI_Comm_call_errhandler");
     return MPI_SUCCESS;
 }
 
@@ -428,10 +396,8 @@ void comm_inherit(struct comm *to, struct comm *from)
 
 /* -------------------------------------------------- classes and strings */
 
-MPI_PUBLIC(Error_class);
-int PMPI_Error_class(int code, int *error_class)
+int mpi_Error_class(int code, int *error_class)
 {
-    if (!error_class) return RAISE_ARG(NULL, "null class");
     facade_lock();
     *error_class = user_code(code) ? users[code - USER_FIRST].error_class
                    : text_of(code) ? code
@@ -440,10 +406,9 @@ int PMPI_Error_class(int code, int *error_class)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Error_string);
-int PMPI_Error_string(int code, char *string, int *length)
+int mpi_Error_string(int code, char *string, int *length)
 {
-    if (!string || !length) return RAISE_ARG(NULL, "null string");
+    if (!string) return note_argument("null string");
     const char *text = text_of(code);
     char line[2 * MPI_MAX_ERROR_STRING] = "";
     facade_lock();
@@ -484,31 +449,26 @@ static int user_add(int error_class)
     return code;
 }
 
-MPI_PUBLIC(Add_error_class);
-int PMPI_Add_error_class(int *error_class)
+int mpi_Add_error_class(int *error_class)
 {
-    if (!error_class) return RAISE_ARG(NULL, "null class");
     int code = user_add(0);
-    if (code < 0) return RAISE(NULL, MPI_ERR_OTHER, "no more error classes");
+    if (code < 0) return error_note(MPI_ERR_OTHER, "no more error classes");
     *error_class = code;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Add_error_code);
-int PMPI_Add_error_code(int error_class, int *code_out)
+int mpi_Add_error_code(int error_class, int *code_out)
 {
-    if (!code_out) return RAISE_ARG(NULL, "null code");
     int code = user_add(error_class);
-    if (code < 0) return RAISE(NULL, MPI_ERR_OTHER, "no more error codes");
+    if (code < 0) return error_note(MPI_ERR_OTHER, "no more error codes");
     *code_out = code;
     return MPI_SUCCESS;
 }
 
-static int user_text(int code, const char *string, const char *function)
+static int user_text(int code, const char *string)
 {
     char *copy = string ? strndup(string, MPI_MAX_ERROR_STRING - 1) : NULL;
-    if (string && !copy)
-        return error_raise(NULL, MPI_ERR_NO_MEM, function, "out of memory");
+    if (string && !copy) return note_no_memory();
     facade_lock();
     bool known = user_code(code);
     char *old = copy;
@@ -519,60 +479,26 @@ static int user_text(int code, const char *string, const char *function)
     facade_unlock();
     free(old);
     if (known) return MPI_SUCCESS;
-    return error_raise(NULL, MPI_ERR_ARG, function,
-                       "%d was not made by MPI_Add_error_class or _code", code);
+    return error_note(MPI_ERR_ARG,
+                      "%d was not made by MPI_Add_error_class or _code", code);
 }
 
-MPI_PUBLIC(Add_error_string);
-int PMPI_Add_error_string(int code, const char *string)
+int mpi_Add_error_string(int code, const char *string)
 {
-    if (!string) return RAISE_ARG(NULL, "null string");
-    return user_text(code, string, __func__);
+    return string ? user_text(code, string) : note_argument("null string");
 }
 
-static int user_delete(int code, const char *function)
+int mpi_Remove_error_string(int code)
 {
-    int result = user_text(code, NULL, function);
+    return user_text(code, NULL);
+}
+
+int mpi_Remove_error_class(int code)
+{
+    int result = user_text(code, NULL);
     if (result != MPI_SUCCESS) return result;
     facade_lock();
     users[code - USER_FIRST].error_class = 0;
     facade_unlock();
     return MPI_SUCCESS;
-}
-
-MPI_PUBLIC(Remove_error_class);
-int PMPI_Remove_error_class(int error_class)
-{
-    return user_delete(error_class, __func__);
-}
-
-MPI_PUBLIC(Remove_error_code);
-int PMPI_Remove_error_code(int code)
-{
-    return user_delete(code, __func__);
-}
-
-MPI_PUBLIC(Remove_error_string);
-int PMPI_Remove_error_string(int code)
-{
-    return user_text(code, NULL, __func__);
-}
-
-/* Their names before MPI 4.1. */
-MPIX_PUBLIC(Delete_error_class);
-int PMPIX_Delete_error_class(int error_class)
-{
-    return user_delete(error_class, __func__);
-}
-
-MPIX_PUBLIC(Delete_error_code);
-int PMPIX_Delete_error_code(int code)
-{
-    return user_delete(code, __func__);
-}
-
-MPIX_PUBLIC(Delete_error_string);
-int PMPIX_Delete_error_string(int code)
-{
-    return user_text(code, NULL, __func__);
 }

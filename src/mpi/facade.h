@@ -4,7 +4,9 @@
  * (face.h). It includes nothing of the library beneath it.
  *
  * Names. Each function is defined as PMPI_X; MPI_PUBLIC(X) adds MPI_X as a weak
- * alias of the same address, so a profiling tool can take MPI_X over.
+ * alias of the same address, so a profiling tool can take MPI_X over. Most are
+ * made of table/functions.txt (entries.cmake), which says what mpi_X is called
+ * with: it notes its error and returns the class, and PMPI_X raises it.
  *
  * Locks. facade_lock() guards the lists of handles, attributes and requests. It
  * is never held while a pccl call may block or a function of the user runs. */
@@ -95,6 +97,8 @@ int unsupported(const char *function);
 /* Only records the text, for an error that is raised later. */
 int error_note(int error_class, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+#define note_argument(what) error_note(MPI_ERR_ARG, "invalid argument: " what)
+#define note_no_memory() error_note(MPI_ERR_NO_MEM, "out of memory")
 /* Raises an error whose text this thread has recorded by error_note. */
 int error_raise_noted(struct comm *comm, int error_class, const char *function);
 
@@ -114,5 +118,14 @@ bool env_world_active(void);
 void env_session_begin(int thread_level, const char *function);
 void env_session_end(void);
 int env_thread_level(void);
+
+/* What the functions do that entries.cmake makes. */
+struct coll_args;
+struct info;
+struct mode;
+struct mpi_session;
+struct numbers;
+struct type;
+#include "bodies.h"
 
 #endif

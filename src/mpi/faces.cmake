@@ -1,6 +1,7 @@
 # faces.cmake - makes of table/functions.txt, when the build is configured, what
 # the two libraries differ in:
-#   FACE_stubs.c   functions that no source defines
+#   FACE_stubs.c   functions that no source defines (entries.cmake)
+#   bodies.h       what the sources define for them
 #   FACE.symbols   what the library exports, for the linker
 #   face_abi.h     MPICH's functions that the sources define and the standard ABI
 #                  lacks
@@ -32,8 +33,10 @@ function(stub_body to name kind parameters)
     set(${to} "${body}" PARENT_SCOPE)
 endfunction()
 
+include(entries.cmake)
+
 set(head "/* Made by faces.cmake of table/functions.txt. */\n")
-set(mpich_stubs "${head}#include \"facade.h\"\n
+set(mpich_stubs "${head}#include \"entry.h\"\n
 #pragma GCC diagnostic ignored \"-Wunused-parameter\"
 #pragma GCC diagnostic ignored \"-Wdeprecated-declarations\"\n\n")
 set(abi_stubs "${mpich_stubs}")
@@ -48,16 +51,19 @@ string(REPLACE ";" ";\n    " internal "${internal}")
 set(mpich_symbols "${abi_symbols}    ${internal};\n")
 
 file(STRINGS table/functions.txt lines REGEX "^[^#]")
+entries_read("${lines}")
 foreach(line IN LISTS lines)
     if(NOT line MATCHES
-            "^(both|mpich) (absent )?([^(]*[ *])([A-Za-z0-9_]+)(\\(.*\\))$")
+            "^(both|mpich) ((absent|made|self|form|coll) )?(as ([A-Za-z_]+) )?([^(]*[ *])\
+([A-Za-z0-9_]+)(\\(.*\\))$")
         message(FATAL_ERROR "functions.txt: cannot read: ${line}")
     endif()
     set(face ${CMAKE_MATCH_1})
-    set(absent ${CMAKE_MATCH_2})
-    set(kind "${CMAKE_MATCH_3}")
-    set(name ${CMAKE_MATCH_4})
-    set(parameters "${CMAKE_MATCH_5}")
+    set(how "${CMAKE_MATCH_3}")
+    set(body "${CMAKE_MATCH_5}")
+    set(kind "${CMAKE_MATCH_6}")
+    set(name ${CMAKE_MATCH_7})
+    set(parameters "${CMAKE_MATCH_8}")
     set(symbols "    ${name};\n    P${name};\n")
     set(public "")
     set(defined "P${name}")
@@ -71,15 +77,20 @@ foreach(line IN LISTS lines)
     if(face STREQUAL both)
         string(APPEND abi_symbols "${symbols}")
     endif()
-    if(absent)
-        stub_body(body ${name} "${kind}" "${parameters}")
-        set(stub "${public}${kind}${defined}${parameters}\n{\n    return \
-${body};\n}\n\n")
+    if(how)
+        if(how STREQUAL absent)
+            stub_body(lines_of ${name} "${kind}" "${parameters}")
+            set(lines_of "    return ${lines_of};\n")
+        else()
+            entry_body(lines_of ${name} "${how}" "${body}" "${parameters}")
+        endif()
+        set(stub "${public}${kind}${defined}${parameters}\n{\n${lines_of}}\n\n")
         string(APPEND mpich_stubs "${stub}")
         if(face STREQUAL both)
             string(APPEND abi_stubs "${stub}")
         endif()
-    elseif(face STREQUAL mpich)
+    endif()
+    if(face STREQUAL mpich AND NOT how)
         string(APPEND lacks "${kind}${name}${parameters};\n"
             "${kind}${defined}${parameters};\n")
     endif()
@@ -87,6 +98,9 @@ endforeach()
 string(APPEND lacks "\n#endif\n")
 
 set(made ${CMAKE_CURRENT_BINARY_DIR})
+get_property(prototypes GLOBAL PROPERTY ENTRY_PROTOTYPES)
+file(CONFIGURE OUTPUT ${made}/bodies.h CONTENT
+    "${head}#ifndef BODIES_H\n#define BODIES_H\n\n${prototypes}\n#endif\n" @ONLY)
 file(CONFIGURE OUTPUT ${made}/face_abi.h CONTENT "${lacks}" @ONLY)
 foreach(face mpich abi)
     file(CONFIGURE OUTPUT ${made}/${face}_stubs.c

@@ -31,13 +31,13 @@ def functions():
     are offered"""
     found, offered = {}, set()
     for line in read("functions.txt"):
-        match = re.fullmatch(r"(both|mpich) (absent )?(.*?)(\w+)(\(.*\))",
-                             line)
+        match = re.fullmatch(r"(both|mpich) (?:(absent|made|self|form|coll) )?"
+                             r"(?:as \w+ )?(.*?)(\w+)(\(.*\))", line)
         if not match:
             sys.exit("functions.txt: cannot read: " + line)
-        face, absent, kind, name, parameters = match.groups()
+        face, how, kind, name, parameters = match.groups()
         found[name] = (face, kind.strip(), parameters)
-        if not absent:
+        if how != "absent":
             offered.add(name)
     return found, offered
 

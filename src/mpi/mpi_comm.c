@@ -401,7 +401,8 @@ static int duplicate_later(struct comm *comm, struct info *info, MPI_Comm *out,
     coll.agreement.wanted = 1;
     coll.agreement.made = comm_find(*out);
     coll_begin(&coll);
-    return coll_go(&coll, (struct mode){MODE_STARTED, request});
+    return coll_go(&coll,
+                   (struct mode){.how = MODE_STARTED, .request = request});
 }
 
 MPI_PUBLIC(Comm_dup);

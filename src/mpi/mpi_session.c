@@ -33,21 +33,14 @@ static void session_destroy(struct object *object)
     free(session);
 }
 
-static struct mpi_session *session_find(MPI_Session handle)
+struct mpi_session *mpi_session_find(MPI_Session handle)
 {
     if (!env_active()) return NULL;
     return (struct mpi_session *)handle_find(HANDLE_SESSION, handle);
 }
 
-#define SESSION_OR_RETURN(variable, handle)                                    \
-    struct mpi_session *variable = session_find(handle);                       \
-    if (!variable)                                                             \
-    return RAISE(NULL, MPI_ERR_SESSION, "invalid session 0x%08x",              \
-                 HANDLE_BITS(handle))
-
-/* Raises an error that error_note has recorded. */
-static int raise_on(struct mpi_session *session, int error_class,
-                    const char *function)
+int mpi_session_raise(struct mpi_session *session, int error_class,
+                      const char *function)
 {
     MPI_Session handle = session->object.handle;
     return errhandler_call(&session->errhandler, &session->handler, &handle,
@@ -84,20 +77,17 @@ static int wanted_level(MPI_Info info)
     return MPI_THREAD_MULTIPLE;
 }
 
-MPI_PUBLIC(Session_init);
-int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler,
-                      MPI_Session *out)
+int mpi_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *out)
 {
-    if (!out) return RAISE_ARG(NULL, "null session");
     if (info != MPI_INFO_NULL && !info_find(info))
-        return RAISE(NULL, MPI_ERR_INFO, "invalid info");
+        return error_note(MPI_ERR_INFO, "invalid info");
     struct mpi_session *session = calloc(1, sizeof *session);
-    if (!session) return RAISE_NO_MEMORY(NULL);
+    if (!session) return note_no_memory();
     object_init(&session->object, session_destroy);
     if (!errhandler_set(&session->errhandler, &session->handler, errhandler,
                         HANDLE_SESSION)) {
         free(session);
-        return RAISE_ARG(NULL, "not an error handler of sessions");
+        return note_argument("not an error handler of sessions");
     }
     env_session_begin(wanted_level(info), "MPI_Session_init");
     session->info = info_copy(info_find(info));
@@ -108,17 +98,16 @@ int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler,
         !handle_open(HANDLE_SESSION, &session->object)) {
         object_release(&session->object);
         env_session_end();
-        return RAISE_NO_MEMORY(NULL);
+        return note_no_memory();
     }
     *out = session->object.handle;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Session_finalize);
-int PMPI_Session_finalize(MPI_Session *handle)
+int mpi_Session_finalize(MPI_Session *handle)
 {
-    if (!handle) return RAISE_ARG(NULL, "null session");
-    SESSION_OR_RETURN(session, *handle);
+    struct mpi_session *session = mpi_session_find(*handle);
+    if (!session) return error_note(MPI_ERR_SESSION, "invalid session");
     handle_close(&session->object);
     object_release(&session->object);
     *handle = MPI_SESSION_NULL;
@@ -126,92 +115,68 @@ int PMPI_Session_finalize(MPI_Session *handle)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Session_get_info);
-int PMPI_Session_get_info(MPI_Session handle, MPI_Info *out)
+int mpi_Session_get_info(struct mpi_session *session, MPI_Info *out)
 {
-    SESSION_OR_RETURN(session, handle);
-    int result = out ? info_publish(info_copy(session->info), out)
-                     : error_note(MPI_ERR_ARG, "null info");
-    return result == MPI_SUCCESS ? result : raise_on(session, result, __func__);
+    return info_publish(info_copy(session->info), out);
 }
 
 /* ---------------------------------------------------------------- process sets
  */
 
-MPI_PUBLIC(Session_get_num_psets);
-int PMPI_Session_get_num_psets(MPI_Session handle, MPI_Info info, int *count)
+int mpi_Session_get_num_psets(struct mpi_session *session, MPI_Info info,
+                              int *count)
 {
-    SESSION_OR_RETURN(session, handle);
+    (void)session;
     (void)info;
-    if (!count)
-        return raise_on(session, error_note(MPI_ERR_ARG, "null count"),
-                        __func__);
     *count = SETS;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Session_get_nth_pset);
-int PMPI_Session_get_nth_pset(MPI_Session handle, MPI_Info info, int n,
-                              int *length, char *name)
+int mpi_Session_get_nth_pset(struct mpi_session *session, MPI_Info info, int n,
+                             int *length, char *name)
 {
-    SESSION_OR_RETURN(session, handle);
+    (void)session;
     (void)info;
-    if (n < 0 || n >= SETS || !length || (*length > 0 && !name))
-        return raise_on(
-            session,
-            error_note(MPI_ERR_ARG, "process set %d, or null pointer", n),
-            __func__);
+    if (n < 0 || n >= SETS || (*length > 0 && !name))
+        return error_note(MPI_ERR_ARG, "process set %d, or null pointer", n);
     if (*length > 0) snprintf(name, (size_t)*length, "%s", set_names[n]);
     *length = (int)strlen(set_names[n]) + 1;
     return MPI_SUCCESS;
 }
 
-/* The members of a set, with a reference; NULL: no such set. */
-static struct group *set_members(const char *name)
+/* The members of a set; NULL, noted: no such set. */
+static const struct group *set_members(const char *name)
 {
-    const struct group *members = NULL;
     if (name && strcasecmp(name, set_names[SET_WORLD]) == 0)
-        members = comm_members(&comm_world);
+        return comm_members(&comm_world);
     if (name && strcasecmp(name, set_names[SET_SELF]) == 0)
-        members = comm_members(&comm_self);
-    return (struct group *)(uintptr_t)members;
+        return comm_members(&comm_self);
+    error_note(MPI_ERR_ARG, "no process set \"%s\"", name ? name : "");
+    return NULL;
 }
 
-MPI_PUBLIC(Session_get_pset_info);
-int PMPI_Session_get_pset_info(MPI_Session handle, const char *name,
-                               MPI_Info *out)
+int mpi_Session_get_pset_info(struct mpi_session *session, const char *name,
+                              MPI_Info *out)
 {
-    SESSION_OR_RETURN(session, handle);
+    (void)session;
     const struct group *members = set_members(name);
     char size[16];
-    if (!members || !out)
-        return raise_on(
-            session,
-            error_note(MPI_ERR_ARG, "no process set \"%s\"", name ? name : ""),
-            __func__);
+    if (!members) return MPI_ERR_ARG;
     struct info *info = info_copy(NULL);
     snprintf(size, sizeof size, "%d", members->size);
-    int result = info && info_put(info, "mpi_size", size)
-                     ? info_publish(info, out)
-                     : error_note(MPI_ERR_NO_MEM, "out of memory");
-    return result == MPI_SUCCESS ? result : raise_on(session, result, __func__);
+    if (info && info_put(info, "mpi_size", size))
+        return info_publish(info, out);
+    info_release(info);
+    return note_no_memory();
 }
 
-MPI_PUBLIC(Group_from_session_pset);
-int PMPI_Group_from_session_pset(MPI_Session handle, const char *name,
-                                 MPI_Group *out)
+int mpi_Group_from_session_pset(struct mpi_session *session, const char *name,
+                                MPI_Group *out)
 {
-    SESSION_OR_RETURN(session, handle);
     const struct group *members = set_members(name);
-    if (!members || !out)
-        return raise_on(
-            session,
-            error_note(MPI_ERR_ARG, "no process set \"%s\"", name ? name : ""),
-            __func__);
+    if (!members) return MPI_ERR_ARG;
     struct group *group = group_copy(members);
-    if (!group)
-        return raise_on(session, error_note(MPI_ERR_NO_MEM, "out of memory"),
-                        __func__);
+    if (!group) return note_no_memory();
     group->session = session_room_retain(session->room);
     return group_publish(group, group->size, out);
 }
@@ -278,29 +243,28 @@ static struct comm *model_of(MPI_Errhandler errhandler,
     return model;
 }
 
-MPI_PUBLIC(Comm_create_from_group);
-int PMPI_Comm_create_from_group(MPI_Group handle, const char *stringtag,
-                                MPI_Info info, MPI_Errhandler errhandler,
-                                MPI_Comm *out)
+int mpi_Comm_create_from_group(MPI_Group handle, const char *stringtag,
+                               MPI_Info info, MPI_Errhandler errhandler,
+                               MPI_Comm *out, const char *function)
 {
     struct group *group;
     uint32_t context;
     (void)info;
     int result = check(handle, stringtag, errhandler, out, &group);
-    if (result != MPI_SUCCESS) return raise_early(errhandler, result, __func__);
+    if (result != MPI_SUCCESS) return raise_early(errhandler, result, function);
     *out = MPI_COMM_NULL;
     if (group->size == 0) return MPI_SUCCESS;
     struct comm *model = model_of(errhandler, group);
     result = model ? agree_context(group, session_channel(AGREE_SESSION),
                                    tag_of(stringtag), &context)
-                   : error_note(MPI_ERR_NO_MEM, "out of memory");
+                   : note_no_memory();
     if (result == MPI_SUCCESS) {
         object_retain(&group->object);
         result = comm_make(model, context, group, out);
     }
     if (model) object_release(&model->object);
     return result == MPI_SUCCESS ? result
-                                 : raise_early(errhandler, result, __func__);
+                                 : raise_early(errhandler, result, function);
 }
 
 /* Makes a communicator of the local group for this call only. */
@@ -314,7 +278,7 @@ static int local_make(struct group *group, MPI_Errhandler errhandler, int tag,
     if (result != MPI_SUCCESS) return result;
     object_retain(&group->object);
     *out = comm_new(context, group);
-    if (!*out) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    if (!*out) return note_no_memory();
     (*out)->local = group->size == 1;
     (*out)->session = session_room_retain(group->session);
     (void)errhandler_set(&(*out)->errhandler, &(*out)->handler, errhandler,
@@ -322,18 +286,18 @@ static int local_make(struct group *group, MPI_Errhandler errhandler, int tag,
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Intercomm_create_from_groups);
-int PMPI_Intercomm_create_from_groups(MPI_Group handle, int leader,
-                                      MPI_Group remote_handle, int other,
-                                      const char *stringtag, MPI_Info info,
-                                      MPI_Errhandler errhandler, MPI_Comm *out)
+int mpi_Intercomm_create_from_groups(MPI_Group handle, int leader,
+                                     MPI_Group remote_handle, int other,
+                                     const char *stringtag, MPI_Info info,
+                                     MPI_Errhandler errhandler, MPI_Comm *out,
+                                     const char *function)
 {
     struct group *group;
     (void)info;
     int result = check(handle, stringtag, errhandler, out, &group);
     if (result == MPI_SUCCESS && (leader < 0 || leader >= group->size))
         result = error_note(MPI_ERR_RANK, "local leader %d", leader);
-    if (result != MPI_SUCCESS) return raise_early(errhandler, result, __func__);
+    if (result != MPI_SUCCESS) return raise_early(errhandler, result, function);
     *out = MPI_COMM_NULL;
     int tag = tag_of(stringtag);
     struct comm *local;
@@ -348,23 +312,21 @@ int PMPI_Intercomm_create_from_groups(MPI_Group handle, int leader,
                                    tag, out);
     if (local) object_release(&local->object);
     return result == MPI_SUCCESS ? result
-                                 : raise_early(errhandler, result, __func__);
+                                 : raise_early(errhandler, result, function);
 }
 
 /* -------------------------------------------------------------- error handlers
  */
 
-MPI_PUBLIC(Session_create_errhandler);
-int PMPI_Session_create_errhandler(MPI_Session_errhandler_function *function,
-                                   MPI_Errhandler *out)
+int mpi_Session_create_errhandler(MPI_Session_errhandler_function *function,
+                                  MPI_Errhandler *out)
 {
     struct errhandler handler = {.owner = HANDLE_SESSION,
                                  .function = (void (*)(void))function};
-    return errhandler_create(&handler, out, __func__);
+    return errhandler_create(&handler, out);
 }
 
-MPIX_PUBLIC(Session_create_errhandler_x);
-int PMPIX_Session_create_errhandler_x(
+int mpi_Session_create_errhandler_x(
     MPIX_Session_errhandler_function_x *function,
     MPIX_Destructor_function *destructor, void *extra, MPI_Errhandler *out)
 {
@@ -375,83 +337,52 @@ int PMPIX_Session_create_errhandler_x(
             (MPIX_Comm_errhandler_function_x *)(void (*)(void))function,
         .destructor = destructor,
         .extra = extra};
-    return errhandler_create(&handler, out, __func__);
+    return errhandler_create(&handler, out);
 }
 
-MPI_PUBLIC(Session_set_errhandler);
-int PMPI_Session_set_errhandler(MPI_Session handle, MPI_Errhandler errhandler)
+int mpi_Session_set_errhandler(struct mpi_session *session,
+                               MPI_Errhandler errhandler)
 {
-    SESSION_OR_RETURN(session, handle);
     if (errhandler_set(&session->errhandler, &session->handler, errhandler,
                        HANDLE_SESSION))
         return MPI_SUCCESS;
-    return raise_on(session,
-                    error_note(MPI_ERR_ARG, "not an error handler of sessions"),
-                    __func__);
+    return error_note(MPI_ERR_ARG, "not an error handler of sessions");
 }
 
-MPI_PUBLIC(Session_get_errhandler);
-int PMPI_Session_get_errhandler(MPI_Session handle, MPI_Errhandler *out)
+int mpi_Session_get_errhandler(struct mpi_session *session, MPI_Errhandler *out)
 {
-    SESSION_OR_RETURN(session, handle);
-    if (!out)
-        return raise_on(session, error_note(MPI_ERR_ARG, "null error handler"),
-                        __func__);
     *out = errhandler_get(&session->errhandler, &session->handler);
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Session_call_errhandler);
-int PMPI_Session_call_errhandler(MPI_Session handle, int code)
+int mpi_Session_call_errhandler(struct mpi_session *session, int code)
 {
-    SESSION_OR_RETURN(session, handle);
     error_note(code, "raised by the program");
-    (void)raise_on(session, code, __func__);
+    (void)mpi_session_raise(session, code, "MPI_Session_call_errhandler");
     return MPI_SUCCESS;
 }
 
 /* --------------------------------------------------- buffers of buffered sends
  */
 
-#define SESSION_BUFFER_VARIANT(name, count_t)                                  \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(MPI_Session handle, void *base, count_t size)              \
-    {                                                                          \
-        SESSION_OR_RETURN(session, handle);                                    \
-        int result = session_room_attach(session->room, base, size);           \
-        return result == MPI_SUCCESS ? result                                  \
-                                     : raise_on(session, result, __func__);    \
-    }
-SESSION_BUFFER_VARIANT(Session_attach_buffer, int)
-SESSION_BUFFER_VARIANT(Session_attach_buffer_c, MPI_Count)
-
-#define SESSION_DETACH_VARIANT(name, count_t)                                  \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(MPI_Session handle, void *base, count_t *size)             \
-    {                                                                          \
-        SESSION_OR_RETURN(session, handle);                                    \
-        if (!base || !size)                                                    \
-            return raise_on(session, error_note(MPI_ERR_ARG, "null pointer"),  \
-                            __func__);                                         \
-        *size = (count_t)session_room_detach(session->room, base);             \
-        return MPI_SUCCESS;                                                    \
-    }
-SESSION_DETACH_VARIANT(Session_detach_buffer, int)
-SESSION_DETACH_VARIANT(Session_detach_buffer_c, MPI_Count)
-
-MPI_PUBLIC(Session_flush_buffer);
-int PMPI_Session_flush_buffer(MPI_Session handle)
+int mpi_Session_attach_buffer(struct mpi_session *session, void *base,
+                              MPI_Count size)
 {
-    SESSION_OR_RETURN(session, handle);
-    int result = session_room_flush(session->room, NULL);
-    return result == MPI_SUCCESS ? result : raise_on(session, result, __func__);
+    return room_attach(session_room_slot(session->room), base, size);
 }
 
-MPI_PUBLIC(Session_iflush_buffer);
-int PMPI_Session_iflush_buffer(MPI_Session handle, MPI_Request *request)
+int mpi_Session_detach_buffer(struct mpi_session *session, void *base,
+                              MPI_Count *size)
 {
-    SESSION_OR_RETURN(session, handle);
-    int result = request ? session_room_flush(session->room, request)
-                         : error_note(MPI_ERR_ARG, "null request");
-    return result == MPI_SUCCESS ? result : raise_on(session, result, __func__);
+    return room_detach(session_room_slot(session->room), base, size);
+}
+
+int mpi_Session_flush_buffer(struct mpi_session *session)
+{
+    return room_flush(session_room_slot(session->room), NULL);
+}
+
+int mpi_Session_iflush_buffer(struct mpi_session *session, MPI_Request *request)
+{
+    return room_flush(session_room_slot(session->room), request);
 }

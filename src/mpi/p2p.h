@@ -70,9 +70,10 @@ bool p2p_probe(const struct match_key *key, struct comm *comm,
                struct message **take, MPI_Status *status);
 /* Completes a receive with a message taken before, which it takes over. */
 void p2p_receive_taken(struct receive *receive, struct message *message);
-/* Completes a receive in a new request; `from` was checked. Raises errors. */
+/* Completes a receive in a new request; `from` was checked. NULL: as one from
+ * MPI_PROC_NULL. Returns a noted class. */
 int p2p_request_taken(const struct receive *from, struct message *message,
-                      MPI_Request *out, const char *function);
+                      MPI_Request *out);
 struct match_key p2p_key(const struct comm *comm, int source, int tag);
 void message_release(struct message *message);
 /* A message with space for the payload in `data` and one reference; NULL: no
@@ -134,10 +135,12 @@ void bsend_forget(struct comm *comm);
 struct session_room *session_room_new(void);
 struct session_room *session_room_retain(struct session_room *room);
 void session_room_release(struct session_room *room);
-/* The calls for a session's buffer. The results are noted classes. */
-int session_room_attach(struct session_room *room, void *base, MPI_Count size);
-MPI_Count session_room_detach(struct session_room *room, void *base);
+struct room **session_room_slot(struct session_room *room);
+/* The calls for the buffer of all, of a communicator or of a session. The
+ * results are noted classes. */
+int room_attach(struct room **slot, void *base, MPI_Count size);
+int room_detach(struct room **slot, void *base, MPI_Count *size);
 /* With a request for it, or NULL. */
-int session_room_flush(struct session_room *room, MPI_Request *request);
+int room_flush(struct room **slot, MPI_Request *request);
 
 #endif

@@ -1,5 +1,5 @@
-/* p2p_api.c - point-to-point calls: blocking, nonblocking, persistent, and
- * probes, with narrow and wide counts. */
+/* p2p_api.c - sends and receives: blocking, nonblocking and persistent ones,
+ * and with what is sent and received at once. */
 #include "p2p.h"
 #include "coll.h"
 #include "rank_use.h"
@@ -11,32 +11,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMM_OF(handle)                                                        \
-    struct comm *comm = comm_find(handle);                                     \
-    if (!comm)                                                                 \
-    return error_raise(NULL, MPI_ERR_COMM, function,                           \
-                       "invalid communicator 0x%08x", HANDLE_BITS(handle))
-#define CHECK(comm, call)                                                      \
-    do {                                                                       \
-        int check_result = (call);                                             \
-        if (check_result != MPI_SUCCESS)                                       \
-            return error_raise_noted(comm, check_result, function);            \
-    } while (0)
-
-_Static_assert(sizeof(struct send) <= REQUEST_STATE_MAX, "pooled");
-
-#define REQUEST , MPI_Request *request
-/* Internally, NULL means a blocking call. */
-static MPI_Request forgotten;
-#define GIVEN (request ? request : &forgotten)
-
-static void type_use(struct type *type, bool begin)
+/* A request that is made; NULL: there is no memory. Starts it, or leaves that
+ * to MPI_Start. */
+static int request_go(struct request *request, struct mode mode)
 {
-    if (type->predefined) return;
-    if (begin)
-        object_retain(&type->object);
+    if (!request) return note_no_memory();
+    request->persistent = mode.how == MODE_PREPARED;
+    int result = MPI_SUCCESS;
+    if (request->persistent)
+        rank_use_keep(mode.function);
     else
-        object_release(&type->object);
+        result = request->kind->start(request);
+    if (result != MPI_SUCCESS) {
+        object_release(&request->object);
+        return result;
+    }
+    request->active = !request->persistent;
+    return request_publish(request, mode.request);
+}
+
+static void type_use(struct type *type, void (*change)(struct object *))
+{
+    if (!type->predefined) change(&type->object);
+}
+
+static int note_end(int error, bool sending)
+{
+    if (error == MPI_SUCCESS) return MPI_SUCCESS;
+    return error_note(error, "%s", p2p_error_text(error, sending));
 }
 
 /* -------------------------------------------------------------------- sends */
@@ -67,7 +69,7 @@ static void send_release(struct request *request)
 {
     struct send *send = request->state;
     if (send->waiting) message_release(send->waiting);
-    type_use(send->type, false);
+    type_use(send->type, object_release);
 }
 
 /* A send copies its data when it begins, so it cannot be cancelled; the
@@ -80,9 +82,7 @@ static int send_cancel(struct request *request)
 
 static int send_note(struct request *request)
 {
-    if (request->error == MPI_SUCCESS) return MPI_SUCCESS;
-    return error_note(request->error, "%s",
-                      p2p_error_text(request->error, true));
+    return note_end(request->error, true);
 }
 
 static void send_tell(struct request *request, struct call_wait *w,
@@ -100,35 +100,6 @@ static const struct request_kind send_kind = {.progress = send_progress,
                                               .cancel = send_cancel,
                                               .release = send_release};
 
-static int send_request(const struct send *from, bool persistent,
-                        MPI_Request *out, const char *function)
-{
-    int now;
-    if (!persistent && send_at_once(from, &now)) {
-        CHECK(from->comm, now);
-        *out = request_over();
-        return MPI_SUCCESS;
-    }
-    struct request *request =
-        request_with_state(&send_kind, from->comm, sizeof(struct send));
-    if (!request)
-        return error_raise(from->comm, MPI_ERR_NO_MEM, function,
-                           "out of memory");
-    struct send *send = request->state;
-    *send = *from;
-    type_use(send->type, true);
-    if (persistent) rank_use_keep(function);
-    request->persistent = persistent;
-    int result = persistent ? MPI_SUCCESS : send_begin(send);
-    if (result != MPI_SUCCESS) {
-        object_release(&request->object);
-        return error_raise_noted(from->comm, result, function);
-    }
-    request->active = !persistent;
-    CHECK(from->comm, request_publish(request, out));
-    return MPI_SUCCESS;
-}
-
 static int send_await(struct send *send, const char *function)
 {
     struct call_wait w;
@@ -138,63 +109,48 @@ static int send_await(struct send *send, const char *function)
         if (waiting_turn(&w)) waiting_send(&w, send, function);
     }
     waiting_over(&w);
-    if (send->error == MPI_SUCCESS) return MPI_SUCCESS;
-    return error_raise(send->comm, send->error, function, "%s",
-                       p2p_error_text(send->error, true));
+    return note_end(send->error, true);
 }
 
-static int send(const void *buffer, MPI_Count count, MPI_Datatype type,
-                int dest, int tag, MPI_Comm handle, enum send_mode mode,
-                bool persistent, MPI_Request *request, const char *function)
+static int send(struct send *what, MPI_Datatype type, struct mode mode)
 {
-    COMM_OF(handle);
-    struct send what = {.buffer = buffer,
-                        .count = count,
-                        .comm = comm,
-                        .dest = dest,
-                        .tag = tag,
-                        .mode = mode};
-    CHECK(comm, send_check(&what, type));
-    if (request == &forgotten)
-        return error_raise(comm, MPI_ERR_ARG, function, "null request");
-    TRACED(comm, dest, count * what.type->size);
-    if (request) return send_request(&what, persistent, request, function);
-    CHECK(comm, send_begin(&what));
-    return send_await(&what, function);
+    int result = send_check(what, type);
+    if (result != MPI_SUCCESS) return result;
+    TRACED(what->comm, what->dest, what->count * what->type->size,
+           mode.function);
+    if (mode.how == MODE_NOW) {
+        result = send_begin(what);
+        return result == MPI_SUCCESS ? send_await(what, mode.function) : result;
+    }
+    if (mode.how == MODE_STARTED && send_at_once(what, &result)) {
+        if (result == MPI_SUCCESS) *mode.request = request_over();
+        return result;
+    }
+    struct request *request =
+        request_with_state(&send_kind, what->comm, sizeof *what);
+    if (request) {
+        *(struct send *)request->state = *what;
+        type_use(what->type, object_retain);
+    }
+    return request_go(request, mode);
 }
 
-#define SEND_VARIANT(name, count_t, mode, persistent, extra, request)          \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(const void *buffer, count_t count, MPI_Datatype type,      \
-                    int dest, int tag, MPI_Comm comm extra)                    \
+#define SEND(name, how)                                                        \
+    int mpi_##name(const void *buffer, MPI_Count count, MPI_Datatype type,     \
+                   int dest, int tag, struct comm *comm, struct mode mode)     \
     {                                                                          \
-        return send(buffer, count, type, dest, tag, comm, mode, persistent,    \
-                    request, __func__);                                        \
+        struct send what = {.buffer = buffer,                                  \
+                            .count = count,                                    \
+                            .comm = comm,                                      \
+                            .dest = dest,                                      \
+                            .tag = tag,                                        \
+                            .mode = how};                                      \
+        return send(&what, type, mode);                                        \
     }
-SEND_VARIANT(Send, int, SEND_STANDARD, false, , NULL)
-SEND_VARIANT(Send_c, MPI_Count, SEND_STANDARD, false, , NULL)
-SEND_VARIANT(Ssend, int, SEND_SYNCHRONOUS, false, , NULL)
-SEND_VARIANT(Ssend_c, MPI_Count, SEND_SYNCHRONOUS, false, , NULL)
-SEND_VARIANT(Rsend, int, SEND_READY, false, , NULL)
-SEND_VARIANT(Rsend_c, MPI_Count, SEND_READY, false, , NULL)
-SEND_VARIANT(Bsend, int, SEND_BUFFERED, false, , NULL)
-SEND_VARIANT(Bsend_c, MPI_Count, SEND_BUFFERED, false, , NULL)
-SEND_VARIANT(Isend, int, SEND_STANDARD, false, REQUEST, GIVEN)
-SEND_VARIANT(Isend_c, MPI_Count, SEND_STANDARD, false, REQUEST, GIVEN)
-SEND_VARIANT(Issend, int, SEND_SYNCHRONOUS, false, REQUEST, GIVEN)
-SEND_VARIANT(Issend_c, MPI_Count, SEND_SYNCHRONOUS, false, REQUEST, GIVEN)
-SEND_VARIANT(Irsend, int, SEND_READY, false, REQUEST, GIVEN)
-SEND_VARIANT(Irsend_c, MPI_Count, SEND_READY, false, REQUEST, GIVEN)
-SEND_VARIANT(Ibsend, int, SEND_BUFFERED, false, REQUEST, GIVEN)
-SEND_VARIANT(Ibsend_c, MPI_Count, SEND_BUFFERED, false, REQUEST, GIVEN)
-SEND_VARIANT(Send_init, int, SEND_STANDARD, true, REQUEST, GIVEN)
-SEND_VARIANT(Send_init_c, MPI_Count, SEND_STANDARD, true, REQUEST, GIVEN)
-SEND_VARIANT(Ssend_init, int, SEND_SYNCHRONOUS, true, REQUEST, GIVEN)
-SEND_VARIANT(Ssend_init_c, MPI_Count, SEND_SYNCHRONOUS, true, REQUEST, GIVEN)
-SEND_VARIANT(Rsend_init, int, SEND_READY, true, REQUEST, GIVEN)
-SEND_VARIANT(Rsend_init_c, MPI_Count, SEND_READY, true, REQUEST, GIVEN)
-SEND_VARIANT(Bsend_init, int, SEND_BUFFERED, true, REQUEST, GIVEN)
-SEND_VARIANT(Bsend_init_c, MPI_Count, SEND_BUFFERED, true, REQUEST, GIVEN)
+SEND(Send, SEND_STANDARD)
+SEND(Ssend, SEND_SYNCHRONOUS)
+SEND(Rsend, SEND_READY)
+SEND(Bsend, SEND_BUFFERED)
 
 /* ------------------------------------------------------------------ receives
  */
@@ -204,13 +160,6 @@ struct pending {
     struct receive receive; /* first */
     int source, tag;
 };
-_Static_assert(sizeof(struct pending) <= REQUEST_STATE_MAX, "pooled");
-
-static void status_proc_null(MPI_Status *status)
-{
-    status_empty(status);
-    status->MPI_SOURCE = MPI_PROC_NULL;
-}
 
 static void receive_begin(struct receive *receive, int source, int tag)
 {
@@ -272,14 +221,12 @@ static void receive_release(struct request *request)
     struct pending *pending = request->state;
     if (!atomic_load(&pending->receive.done))
         (void)p2p_cancel(&pending->receive);
-    type_use(pending->receive.type, false);
+    type_use(pending->receive.type, object_release);
 }
 
 static int receive_note(struct request *request)
 {
-    if (request->error == MPI_SUCCESS) return MPI_SUCCESS;
-    return error_note(request->error, "%s",
-                      p2p_error_text(request->error, false));
+    return note_end(request->error, false);
 }
 
 static void receive_tell(struct request *request, struct call_wait *w,
@@ -297,54 +244,36 @@ static const struct request_kind receive_kind = {.tell = receive_tell,
                                                  .cancel = receive_cancel,
                                                  .release = receive_release};
 
-/* An inactive request for the receive; NULL: no memory. */
-static struct request *receive_request_new(const struct receive *from,
-                                           int source, int tag)
+/* A request that begins to receive, or a larger one; NULL: no memory. */
+static struct request *receive_request(const struct request_kind *kind,
+                                       size_t size, const struct receive *from,
+                                       int source, int tag)
 {
-    struct request *request =
-        request_with_state(&receive_kind, from->comm, sizeof(struct pending));
+    struct request *request = request_with_state(kind, from->comm, size);
     if (!request) return NULL;
     struct pending *pending = request->state;
-    pending->receive.buffer = from->buffer;
-    pending->receive.count = from->count;
-    pending->receive.type = from->type;
-    pending->receive.comm = from->comm;
+    pending->receive = *from;
     pending->source = source;
     pending->tag = tag;
-    type_use(from->type, true);
+    type_use(from->type, object_retain);
     return request;
 }
 
-static int receive_request(const struct receive *from, int source, int tag,
-                           bool persistent, MPI_Request *out,
-                           const char *function)
-{
-    struct request *request = receive_request_new(from, source, tag);
-    if (!request)
-        return error_raise(from->comm, MPI_ERR_NO_MEM, function,
-                           "out of memory");
-    if (persistent) rank_use_keep(function);
-    request->persistent = persistent;
-    if (!persistent) (void)receive_start(request);
-    request->active = !persistent;
-    CHECK(from->comm, request_publish(request, out));
-    return MPI_SUCCESS;
-}
-
 int p2p_request_taken(const struct receive *from, struct message *message,
-                      MPI_Request *out, const char *function)
+                      MPI_Request *out)
 {
     struct request *request =
-        receive_request_new(from, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    if (!request)
-        return error_raise(from->comm, MPI_ERR_NO_MEM, function,
-                           "out of memory");
+        receive_request(&receive_kind, sizeof(struct pending), from,
+                        MPI_ANY_SOURCE, MPI_ANY_TAG);
+    if (!request) return note_no_memory();
     struct pending *pending = request->state;
     status_empty(&pending->receive.status);
-    p2p_receive_taken(&pending->receive, message);
+    if (message)
+        p2p_receive_taken(&pending->receive, message);
+    else
+        receive_begin(&pending->receive, MPI_PROC_NULL, MPI_ANY_TAG);
     request->active = true;
-    CHECK(from->comm, request_publish(request, out));
-    return MPI_SUCCESS;
+    return request_publish(request, out);
 }
 
 static int await(struct receive *receive, MPI_Status *status,
@@ -360,120 +289,35 @@ static int await(struct receive *receive, MPI_Status *status,
     /* a blocking call leaves no pending receive */
     if (receive->error == MPIX_ERR_PROC_FAILED_PENDING)
         receive->error = MPIX_ERR_PROC_FAILED;
-    if (status != MPI_STATUS_IGNORE) {
-        int error = status->MPI_ERROR;
-        *status = receive->status;
-        status->MPI_ERROR = error;
-    }
-    if (receive->error == MPI_SUCCESS) return MPI_SUCCESS;
-    return error_raise(receive->comm, receive->error, function, "%s",
-                       p2p_error_text(receive->error, false));
+    status_give(status, &receive->status);
+    return note_end(receive->error, false);
 }
 
-static int recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
-                int tag, MPI_Comm handle, bool persistent, MPI_Status *status,
-                MPI_Request *request, const char *function)
+int mpi_Recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
+             int tag, struct comm *comm, struct mode mode)
 {
-    COMM_OF(handle);
     struct receive what = {.buffer = buffer,
                            .count = count,
                            .comm = comm,
-                           .blocking = request == NULL};
-    CHECK(comm, receive_check(&what, type, source, tag));
-    if (request == &forgotten)
-        return error_raise(comm, MPI_ERR_ARG, function, "null request");
-    TRACED(comm, source, count * what.type->size);
-    if (request)
-        return receive_request(&what, source, tag, persistent, request,
-                               function);
+                           .blocking = mode.how == MODE_NOW};
+    int result = receive_check(&what, type, source, tag);
+    if (result != MPI_SUCCESS) return result;
+    TRACED(comm, source, count * what.type->size, mode.function);
+    if (mode.how != MODE_NOW)
+        return request_go(receive_request(&receive_kind, sizeof(struct pending),
+                                          &what, source, tag),
+                          mode);
     receive_begin(&what, source, tag);
-    return await(&what, status, function);
+    return await(&what, mode.status, mode.function);
 }
-
-#define RECV_VARIANT(name, count_t)                                            \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type,            \
-                    int source, int tag, MPI_Comm comm, MPI_Status *status)    \
-    {                                                                          \
-        return recv(buffer, count, type, source, tag, comm, false, status,     \
-                    NULL, __func__);                                           \
-    }
-RECV_VARIANT(Recv, int)
-RECV_VARIANT(Recv_c, MPI_Count)
-
-#define IRECV_VARIANT(name, count_t, persistent)                               \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type,            \
-                    int source, int tag, MPI_Comm comm, MPI_Request *request)  \
-    {                                                                          \
-        return recv(buffer, count, type, source, tag, comm, persistent,        \
-                    MPI_STATUS_IGNORE, GIVEN, __func__);                       \
-    }
-IRECV_VARIANT(Irecv, int, false)
-IRECV_VARIANT(Irecv_c, MPI_Count, false)
-IRECV_VARIANT(Recv_init, int, true)
-IRECV_VARIANT(Recv_init_c, MPI_Count, true)
 
 /* --------------------------------------------------------- send and receive */
-
-static int sendrecv(const void *sendbuf, MPI_Count sendcount,
-                    MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
-                    MPI_Count recvcount, MPI_Datatype recvtype, int source,
-                    int recvtag, MPI_Comm handle, MPI_Status *status,
-                    const char *function)
-{
-    COMM_OF(handle);
-    struct send out = {.buffer = sendbuf,
-                       .count = sendcount,
-                       .comm = comm,
-                       .dest = dest,
-                       .tag = sendtag,
-                       .copy = sendbuf == recvbuf};
-    struct receive in = {
-        .buffer = recvbuf, .count = recvcount, .comm = comm, .blocking = true};
-    CHECK(comm, send_check(&out, sendtype));
-    CHECK(comm, receive_check(&in, recvtype, source, recvtag));
-    TRACED(comm, source, recvcount * in.type->size);
-    CHECK(comm, send_begin(&out));
-    receive_begin(&in, source, recvtag);
-    int sent = send_await(&out, function);
-    int received = await(&in, status, function);
-    return sent != MPI_SUCCESS ? sent : received;
-}
-
-#define SENDRECV_VARIANT(name, count_t)                                        \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
-                    MPI_Datatype sendtype, int dest, int sendtag,              \
-                    void *recvbuf, count_t recvcount, MPI_Datatype recvtype,   \
-                    int source, int recvtag, MPI_Comm comm,                    \
-                    MPI_Status *status)                                        \
-    {                                                                          \
-        return sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,  \
-                        recvcount, recvtype, source, recvtag, comm, status,    \
-                        __func__);                                             \
-    }
-SENDRECV_VARIANT(Sendrecv, int)
-SENDRECV_VARIANT(Sendrecv_c, MPI_Count)
-
-#define SENDRECV_REPLACE_VARIANT(name, count_t)                                \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type, int dest,  \
-                    int sendtag, int source, int recvtag, MPI_Comm comm,       \
-                    MPI_Status *status)                                        \
-    {                                                                          \
-        return sendrecv(buffer, count, type, dest, sendtag, buffer, count,     \
-                        type, source, recvtag, comm, status, __func__);        \
-    }
-SENDRECV_REPLACE_VARIANT(Sendrecv_replace, int)
-SENDRECV_REPLACE_VARIANT(Sendrecv_replace_c, MPI_Count)
-
-/* ------------------------------------------- send and receive, nonblocking */
 
 struct both {
     struct pending in; /* first: its receive */
     struct send out;
 };
+_Static_assert(sizeof(struct both) <= REQUEST_STATE_MAX, "pooled");
 
 static bool both_progress(struct request *request)
 {
@@ -488,82 +332,67 @@ static bool both_progress(struct request *request)
     return true;
 }
 
+static int both_start(struct request *request)
+{
+    struct both *both = request->state;
+    int result = send_begin(&both->out);
+    return result == MPI_SUCCESS ? receive_start(request) : result;
+}
+
 static void both_release(struct request *request)
 {
     struct both *both = request->state;
     if (both->out.waiting) message_release(both->out.waiting);
-    type_use(both->out.type, false);
+    type_use(both->out.type, object_release);
     receive_release(request);
-    free(both);
 }
 
 static const struct request_kind both_kind = {.progress = both_progress,
+                                              .start = both_start,
+                                              .finish = receive_note,
                                               .release = both_release};
 
-static int isendrecv(const void *sendbuf, MPI_Count sendcount,
-                     MPI_Datatype sendtype, int dest, int sendtag,
-                     void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
-                     int source, int recvtag, MPI_Comm handle, MPI_Request *out,
-                     const char *function)
+int mpi_Sendrecv(const void *sendbuf, MPI_Count sendcount,
+                 MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
+                 MPI_Count recvcount, MPI_Datatype recvtype, int source,
+                 int recvtag, struct comm *comm, struct mode mode)
 {
-    COMM_OF(handle);
-    struct send send = {.buffer = sendbuf,
-                        .count = sendcount,
-                        .comm = comm,
-                        .dest = dest,
-                        .tag = sendtag,
-                        .copy = sendbuf == recvbuf};
-    struct receive in = {.buffer = recvbuf, .count = recvcount, .comm = comm};
-    if (!out) return error_raise(comm, MPI_ERR_ARG, function, "null request");
-    CHECK(comm, send_check(&send, sendtype));
-    CHECK(comm, receive_check(&in, recvtype, source, recvtag));
-    struct both *both = calloc(1, sizeof *both);
-    struct request *request = both ? request_new(&both_kind, comm, both) : NULL;
-    if (!request) {
-        free(both);
-        return error_raise(comm, MPI_ERR_NO_MEM, function, "out of memory");
+    struct send out = {.buffer = sendbuf,
+                       .count = sendcount,
+                       .comm = comm,
+                       .dest = dest,
+                       .tag = sendtag,
+                       .copy = sendbuf == recvbuf};
+    struct receive in = {.buffer = recvbuf,
+                         .count = recvcount,
+                         .comm = comm,
+                         .blocking = mode.how == MODE_NOW};
+    int result = send_check(&out, sendtype);
+    if (result == MPI_SUCCESS)
+        result = receive_check(&in, recvtype, source, recvtag);
+    if (result != MPI_SUCCESS) return result;
+    if (mode.how != MODE_NOW) {
+        struct request *request = receive_request(
+            &both_kind, sizeof(struct both), &in, source, recvtag);
+        if (request) {
+            ((struct both *)request->state)->out = out;
+            type_use(out.type, object_retain);
+        }
+        return request_go(request, mode);
     }
-    both->out = send;
-    both->in.receive.buffer = in.buffer;
-    both->in.receive.count = in.count;
-    both->in.receive.type = in.type;
-    both->in.receive.comm = comm;
-    type_use(send.type, true);
-    type_use(in.type, true);
-    int result = send_begin(&both->out);
-    if (result != MPI_SUCCESS) {
-        object_release(&request->object);
-        return error_raise_noted(comm, result, function);
-    }
-    receive_begin(&both->in.receive, source, recvtag);
-    request->active = true;
-    CHECK(comm, request_publish(request, out));
-    return MPI_SUCCESS;
+    TRACED(comm, source, recvcount * in.type->size, mode.function);
+    result = send_begin(&out);
+    if (result != MPI_SUCCESS) return result;
+    receive_begin(&in, source, recvtag);
+    int sent = send_await(&out, mode.function);
+    int received = await(&in, mode.status, mode.function);
+    return sent != MPI_SUCCESS ? note_end(sent, true) : received;
 }
 
-#define ISENDRECV_VARIANT(name, count_t)                                       \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
-                    MPI_Datatype sendtype, int dest, int sendtag,              \
-                    void *recvbuf, count_t recvcount, MPI_Datatype recvtype,   \
-                    int source, int recvtag, MPI_Comm comm,                    \
-                    MPI_Request *request)                                      \
-    {                                                                          \
-        return isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, \
-                         recvcount, recvtype, source, recvtag, comm, request,  \
-                         __func__);                                            \
-    }
-ISENDRECV_VARIANT(Isendrecv, int)
-ISENDRECV_VARIANT(Isendrecv_c, MPI_Count)
-
-#define ISENDRECV_REPLACE_VARIANT(name, count_t)                               \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type, int dest,  \
-                    int sendtag, int source, int recvtag, MPI_Comm comm,       \
-                    MPI_Request *request)                                      \
-    {                                                                          \
-        return isendrecv(buffer, count, type, dest, sendtag, buffer, count,    \
-                         type, source, recvtag, comm, request, __func__);      \
-    }
-ISENDRECV_REPLACE_VARIANT(Isendrecv_replace, int)
-ISENDRECV_REPLACE_VARIANT(Isendrecv_replace_c, MPI_Count)
+int mpi_Sendrecv_replace(void *buffer, MPI_Count count, MPI_Datatype type,
+                         int dest, int sendtag, int source, int recvtag,
+                         struct comm *comm, struct mode mode)
+{
+    return mpi_Sendrecv(buffer, count, type, dest, sendtag, buffer, count, type,
+                        source, recvtag, comm, mode);
+}

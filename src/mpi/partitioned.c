@@ -143,7 +143,7 @@ static int parts_publish(struct parts *parts, struct comm *comm, int peer,
             object_release(&request->object);
         else
             parts_release(&none);
-        return error_note(MPI_ERR_NO_MEM, "out of memory");
+        return note_no_memory();
     }
     parts->out.channel = parts->channel;
     rank_use_keep("a partitioned message");
@@ -158,13 +158,12 @@ static int parts_make(void *buffer, int partitions, MPI_Count count,
     if (partitions < 1)
         return error_note(MPI_ERR_ARG, "%d partitions", partitions);
     if (count < 0) return error_note(MPI_ERR_COUNT, "negative count");
-    if (!out) return error_note(MPI_ERR_ARG, "null request");
     if (!sends && peer == MPI_ANY_SOURCE)
         return error_note(MPI_ERR_RANK, "a partitioned receive has one source");
     if (!sends && tag == MPI_ANY_TAG)
         return error_note(MPI_ERR_TAG, "a partitioned receive has one tag");
     struct parts *parts = calloc(1, sizeof *parts);
-    if (!parts) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    if (!parts) return note_no_memory();
     parts->sends = sends;
     parts->count = partitions;
     parts->source = peer;
@@ -185,30 +184,22 @@ static int parts_make(void *buffer, int partitions, MPI_Count count,
     return result;
 }
 
-MPI_PUBLIC(Psend_init);
-int PMPI_Psend_init(const void *buffer, int partitions, MPI_Count count,
-                    MPI_Datatype type, int dest, int tag, MPI_Comm handle,
-                    MPI_Info info, MPI_Request *request)
+int mpi_Psend_init(const void *buffer, int partitions, MPI_Count count,
+                   MPI_Datatype type, int dest, int tag, struct comm *comm,
+                   MPI_Info info, MPI_Request *request)
 {
-    COMM_OR_RETURN(comm, handle);
     (void)info;
-    int result = parts_make((void *)(uintptr_t)buffer, partitions, count, type,
-                            dest, tag, comm, true, request);
-    return result == MPI_SUCCESS ? result
-                                 : error_raise_noted(comm, result, __func__);
+    return parts_make((void *)(uintptr_t)buffer, partitions, count, type, dest,
+                      tag, comm, true, request);
 }
 
-MPI_PUBLIC(Precv_init);
-int PMPI_Precv_init(void *buffer, int partitions, MPI_Count count,
-                    MPI_Datatype type, int source, int tag, MPI_Comm handle,
-                    MPI_Info info, MPI_Request *request)
+int mpi_Precv_init(void *buffer, int partitions, MPI_Count count,
+                   MPI_Datatype type, int source, int tag, struct comm *comm,
+                   MPI_Info info, MPI_Request *request)
 {
-    COMM_OR_RETURN(comm, handle);
     (void)info;
-    int result = parts_make(buffer, partitions, count, type, source, tag, comm,
-                            false, request);
-    return result == MPI_SUCCESS ? result
-                                 : error_raise_noted(comm, result, __func__);
+    return parts_make(buffer, partitions, count, type, source, tag, comm, false,
+                      request);
 }
 
 /* The request's parts; NULL, raised: it is not partitioned. */
@@ -255,43 +246,43 @@ static int ready(MPI_Request handle, int first, int last, const char *function)
                : error_raise_noted(request->comm, result, function);
 }
 
-MPI_PUBLIC(Pready);
-int PMPI_Pready(int partition, MPI_Request request)
+int mpi_Pready(int partition, MPI_Request request, const char *function)
 {
-    return ready(request, partition, partition, __func__);
+    return ready(request, partition, partition, function);
 }
 
-MPI_PUBLIC(Pready_range);
-int PMPI_Pready_range(int low, int high, MPI_Request request)
+int mpi_Pready_range(int low, int high, MPI_Request request,
+                     const char *function)
 {
-    if (low > high) return RAISE_ARG(NULL, "an empty range");
-    return ready(request, low, high, __func__);
+    if (low > high)
+        return error_raise(NULL, MPI_ERR_ARG, function, "an empty range");
+    return ready(request, low, high, function);
 }
 
-MPI_PUBLIC(Pready_list);
-int PMPI_Pready_list(int length, const int partitions[], MPI_Request request)
+int mpi_Pready_list(int length, const int partitions[], MPI_Request request,
+                    const char *function)
 {
     if (length < 0 || (length > 0 && !partitions))
-        return RAISE_ARG(NULL, "negative length or null list");
+        return error_raise(NULL, MPI_ERR_ARG, function,
+                           "negative length or null list");
     for (int i = 0; i < length; i++) {
-        int result = ready(request, partitions[i], partitions[i], __func__);
+        int result = ready(request, partitions[i], partitions[i], function);
         if (result != MPI_SUCCESS) return result;
     }
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Parrived);
-int PMPI_Parrived(MPI_Request handle, int partition, int *flag)
+int mpi_Parrived(MPI_Request handle, int partition, int *flag,
+                 const char *function)
 {
     struct request *request;
     int result = MPI_SUCCESS;
     struct parts *parts =
-        parts_find(handle, false, &request, &result, __func__);
+        parts_find(handle, false, &request, &result, function);
     if (!parts) return result;
-    if (!flag) return RAISE_ARG(request->comm, "null flag");
     if (partition < 0 || partition >= parts->count)
-        return RAISE(request->comm, MPI_ERR_ARG, "partition %d of %d",
-                     partition, parts->count);
+        return error_raise(request->comm, MPI_ERR_ARG, function,
+                           "partition %d of %d", partition, parts->count);
     if (request->active && !atomic_load(&parts->in.done)) move();
     *flag = !request->active || atomic_load(&parts->in.done);
     return MPI_SUCCESS;

@@ -36,8 +36,14 @@ void status_empty(MPI_Status *status)
     status->MPI_ERROR = MPI_SUCCESS;
 }
 
+void status_proc_null(MPI_Status *status)
+{
+    status_empty(status);
+    status->MPI_SOURCE = MPI_PROC_NULL;
+}
+
 /* Single completions do not set MPI_ERROR, by the standard. */
-static void status_give(MPI_Status *to, const MPI_Status *from)
+void status_give(MPI_Status *to, const MPI_Status *from)
 {
     if (to == MPI_STATUS_IGNORE) return;
     int error = to->MPI_ERROR;

@@ -46,7 +46,7 @@ struct request {
     void *state; /* of the kind */
 };
 
-enum { REQUEST_STATE_MAX = 256 };
+enum { REQUEST_STATE_MAX = 288 };
 
 /* NULL: no memory. Retains the communicator. */
 struct request *request_new(const struct request_kind *kind, struct comm *comm,
@@ -70,6 +70,10 @@ void request_drop(struct request *request);
 void requests_reap(void);
 
 void status_empty(MPI_Status *status);
+/* From MPI_PROC_NULL. */
+void status_proc_null(MPI_Status *status);
+/* To the caller, who may ignore it; leaves MPI_ERROR as it is. */
+void status_give(MPI_Status *to, const MPI_Status *from);
 void status_set_count(MPI_Status *status, MPI_Count size);
 MPI_Count status_count(const MPI_Status *status);
 
