@@ -74,7 +74,7 @@ play() # program steps kill_at join_at
     address='' victim='' first='' last='' hashes='' started=0 done=0
     : >"$work/steps"
     mkfifo "$work/out"
-    launch -n 4 --elastic --verbose "$bin/$program" --steps "$steps" "$text"
+    launch -n 4 --elastic=force --verbose "$bin/$program" --steps "$steps" "$text"
     exec 3<"$work/out"
     while IFS= read -r line <&3; do
         progress_line "    $line"

@@ -6,9 +6,9 @@
  *
  *     mpicc -O3 -o train_text train_text.c train_args.c text_model.c -lm
  *
- * Under `pccl-master --elastic` it also survives the loss of processes: it
- * queries rank and size in every step, and it divides by the summed number of
- * samples, not by an assumed one. */
+ * It also survives the loss of processes: it queries rank and size in every
+ * step, and it divides by the summed number of samples, not by an assumed one.
+ * `pccl-master --elastic=force` says that it does. */
 #include "train_args.h"
 
 #include <mpi.h>

@@ -197,6 +197,7 @@ LAYERS = {
                     "src/base/host.h", "src/base/port_range.h",
                     "src/base/quiet_write.h", "src/base/run_key.h", "src/base/secure.h",
                     "src/base/secure_token.h", "src/base/grant.h",
+                    "src/base/traits.h",
                     "src/launch/",
                     "src/master/server/master_http.h",
                     "src/master/server/master_server.h"],
@@ -209,7 +210,7 @@ LAYERS = {
     "src/bench/borders.h": ["src/ring/algorithm_table.h"],
     "src/launch/main.c": ["src/launch/launch.h"],
     # The MPI facade is a client like any other.
-    "src/mpi/": ["include/", "src/base/fnv.h", "src/base/quiet_write.h",
+    "src/mpi/": ["include/", "src/base/fnv.h", "src/base/quiet_write.h", "src/base/traits.h",
                  "src/mpi/"],
     "src/mpi/world.c": ["include/", "src/mpi/", "src/base/host_id.h",
                         "src/base/quiet_write.h"],

@@ -372,6 +372,11 @@ static void sync_field(struct cursor *c, struct wire_msg *m)
     if (m->type != WIRE_SYNC) text_field(c, m->sync.text);
 }
 
+static void leave_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u32(c, &m->leave.traits);
+}
+
 /* The messages of rule F9. */
 static void dispute_field(struct cursor *c, struct wire_msg *m)
 {
@@ -438,6 +443,7 @@ static void (*const fields[WIRE_TYPE_COUNT])(struct cursor *,
     [WIRE_RESUMED] = wire_resume_field, [WIRE_KEEP] = wire_keep_field,
     [WIRE_KEPT] = wire_keep_field,      [WIRE_KEEP_GET] = wire_keep_field,
     [WIRE_CLAIM] = wire_keep_field,     [WIRE_BLOCKED] = blocked_field,
+    [WIRE_LEAVE] = leave_field,
 };
 
 static void wire_fields(struct cursor *c, struct wire_msg *m)

@@ -353,6 +353,9 @@ struct wire_msg {
         } blocked;
         struct {
             uint32_t traits; /* of the sender (rule T4) */
+        } leave;
+        struct {
+            uint32_t traits; /* likewise */
             bool described;  /* the disputed operation is under way here: */
             struct wire_args args;
         } flushed;

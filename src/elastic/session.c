@@ -196,11 +196,16 @@ int session_vote(struct session *s, enum vote_kind kind)
     return pcclSuccess;
 }
 
+void session_send_leave(struct session *s)
+{
+    session_send(
+        s, &(struct wire_msg){.type = WIRE_LEAVE, .leave.traits = s->traits});
+}
+
 void session_leave(struct session *s)
 {
-    struct wire_msg leave = {.type = WIRE_LEAVE};
     s->leaving = true;
-    session_send(s, &leave);
+    session_send_leave(s);
     bool nobody = s->master_lost && !session_waits_for_master(s);
     if (s->state != SESSION_MEMBER || nobody) session_gone(s, "left");
 }

@@ -339,6 +339,7 @@ void session_keep_blockers(struct session *s, const struct wire_msg *msg);
 
 /* Asks to leave; GONE follows, at the latest when the caller gives up. */
 void session_leave(struct session *s);
+void session_send_leave(struct session *s);
 void session_abort_run(struct session *s, int code);
 
 #endif

@@ -71,10 +71,7 @@ static void speak(struct session *s)
     session_offer_again(s);
     s->samples.sent.used = false;  /* reported anew */
     s->samples.told.known = false; /* by a master that has no such report */
-    if (s->leaving) {
-        struct wire_msg leave = {.type = WIRE_LEAVE};
-        session_send(s, &leave);
-    }
+    if (s->leaving) session_send_leave(s);
     struct wire_msg all = what_is_known(s);
     session_send(s, &all);
 }

@@ -572,6 +572,7 @@ int job_finish(struct job *job)
         if (status == 0) status = EXIT_FAILURE; /* some output was lost */
     }
     if (status == 0 && job->unfinished) status = EXIT_FAILURE;
+    if (status == 0 && job_is_in_doubt(job)) status = EXIT_IN_DOUBT;
     ev_prepare_stop(job->setup.loop, &job->settle);
     ev_timer_stop(job->setup.loop, &job->killer);
     ev_timer_stop(job->setup.loop, &job->timeout);

@@ -1,5 +1,6 @@
 /* job_watch.c - jobs that would not end by themselves, or not soon; and who
  * says why a rank ended the job. */
+#include "../base/traits.h"
 #include "../master/server/master_server.h"
 #include "job_rank.h"
 
@@ -89,6 +90,13 @@ static void tell_statuses(const struct job *job)
     }
 }
 
+bool job_is_in_doubt(const struct job *job)
+{
+    const struct master_server *server = job->setup.server;
+    return job->lost > 0 && server &&
+           master_server_traits_left(server) & TRAIT_UNINFORMED;
+}
+
 /* Whether or not a call of the others has met the loss. */
 static void tell_lost(const struct job *job)
 {
@@ -96,6 +104,12 @@ static void tell_lost(const struct job *job)
     job_message(job->setup.err,
                 "the job has ended; %u of its ranks %s lost on the way",
                 job->lost, job->lost == 1 ? "was" : "were");
+    if (job_is_in_doubt(job))
+        job_message(job->setup.err,
+                    "status %d: the result may lack their part of the work. "
+                    "--elastic=force says that it does not, and so does a "
+                    "program that calls a PCCL_ or MPIX_ function",
+                    EXIT_IN_DOUBT);
 }
 
 static void tell_end(struct job *job)

@@ -34,6 +34,7 @@ enum {
     RESTARTS_MAX = 1000000,
     RESPAWNS_MAX = 16, /* in a row, without RESPAWN_HEALTHY */
     EXIT_USAGE = 2,
+    EXIT_IN_DOUBT = 75, /* EX_TEMPFAIL of sysexits.h: rule E9 */
     EXIT_AFTER_LOSS =
         101, /* MPIX_ERR_PROC_FAILED: the rank is a victim of a loss */
     EXIT_TIMEOUT = 124,

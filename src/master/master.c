@@ -170,7 +170,8 @@ static void on_abort(struct master *m, uint32_t link,
 
 /* A leave is a loss that waits for the flush, so that the leaver's knowledge of
  * operations in doubt is not lost (rule M7). */
-static void on_leave(struct master *m, uint32_t link)
+static void on_leave(struct master *m, uint32_t link,
+                     const struct wire_msg *msg)
 {
     struct master_peer *p = &m->peers[link];
     struct master_group *g = &m->groups[p->group];
@@ -180,6 +181,7 @@ static void on_leave(struct master *m, uint32_t link)
         return;
     }
     if (p->leaving) return;
+    m->traits_left |= msg->leave.traits;
     master_leaves(m, link);
     g->samples.stale = true;
     m->left = true;
@@ -260,7 +262,7 @@ void master_received(struct master *m, uint32_t link,
         round_ready(m, link, msg);
         return;
     case WIRE_LEAVE:
-        on_leave(m, link);
+        on_leave(m, link, msg);
         return;
     case WIRE_ABORT:
         on_abort(m, link, msg);

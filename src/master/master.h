@@ -302,8 +302,9 @@ struct master {
     bool founded;       /* there has been a first view */
     bool job, alone;    /* as configured, like the next two */
     bool may_relay, tokens;
-    bool left, waits;   /* since there was none; noted to the operator */
-    uint64_t sync_last; /* also of partial all-reduces */
+    bool left, waits;     /* since there was none; noted to the operator */
+    uint32_t traits_left; /* bitwise or of those in LEAVE (rule T4) */
+    uint64_t sync_last;   /* also of partial all-reduces */
     struct master_record records[GROUPS_MAX];
     struct succession succession;
     struct replicas replicas;

@@ -1,13 +1,12 @@
-/* rank_use.c - observes what the program does with ranks (rules E1 to E8). */
+/* rank_use.c - observes what the program does with ranks (rules E1 to E9). */
 #include "rank_use.h"
 #include "transport.h"
 
 #include "../base/quiet_write.h"
+#include "../base/traits.h"
 
 #include <pthread.h>
 #include <stdio.h>
-
-enum { TRAIT_REFUSES = 1 };
 
 /* Facts about this process, all of which stay. */
 enum {
@@ -29,12 +28,36 @@ static _Atomic(const char *) reason; /* the first call that named ranks */
 /* Guards what follows. No other lock is taken while it is held, and no call is
  * made but to pccl. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t trait;      /* as pccl knows it */
+static uint32_t traits;     /* as pccl knows them */
 static uint64_t decided;    /* epoch of the last loss that was decided */
 static bool stays;          /* ranks do not change (E5) */
 static uint64_t changed_at; /* epoch of the last change */
 static int size_first, size_last, lost;
 static unsigned long call_first, call_last;
+
+/* ------------------------------------------------------------ observation */
+
+static uint32_t traits_of(unsigned known)
+{
+    if (world.forced || known & FUNCTION) return 0;
+    return TRAIT_UNINFORMED | (known & NAMED ? TRAIT_REFUSES : 0);
+}
+
+/* With the lock. */
+static void say_traits(void)
+{
+    uint32_t now = traits_of(atomic_load(&facts));
+    if (now != traits && world.pccl) (void)pcclSetTraits(world.pccl, now);
+    traits = now;
+}
+
+static void learn(unsigned more)
+{
+    if ((atomic_fetch_or(&facts, more) & more) == more) return;
+    pthread_mutex_lock(&lock);
+    say_traits();
+    pthread_mutex_unlock(&lock);
+}
 
 void rank_use_start(void)
 {
@@ -43,22 +66,9 @@ void rank_use_start(void)
     began_as = view->rank;
     atomic_store(&believed, view->rank);
     changed_at = view->epoch;
-}
-
-/* ------------------------------------------------------------ observation */
-
-static bool refuses(unsigned known)
-{
-    return known & NAMED && !world.forced && !(known & FUNCTION);
-}
-
-static void learn(unsigned more)
-{
-    if ((atomic_fetch_or(&facts, more) & more) == more) return;
+    if (!watched) return;
     pthread_mutex_lock(&lock);
-    uint32_t now = refuses(atomic_load(&facts)) ? TRAIT_REFUSES : 0;
-    if (now != trait && world.pccl) (void)pcclSetTraits(world.pccl, now);
-    trait = now;
+    say_traits();
     pthread_mutex_unlock(&lock);
 }
 
@@ -113,15 +123,15 @@ void rank_use_collective(struct coll *coll)
 bool rank_use_allows_change(void)
 {
     uint64_t epoch;
-    uint32_t traits;
+    uint32_t all;
     int rank, size;
     if (world.forced) return true;
     pthread_mutex_lock(&lock);
     bool read =
         pcclGetView(world.pccl, &epoch, &rank, &size, NULL, 0) == pcclSuccess;
     if (read && epoch != decided &&
-        pcclGetTraits(world.pccl, &traits) == pcclSuccess) {
-        stays = stays || traits & TRAIT_REFUSES;
+        pcclGetTraits(world.pccl, &all) == pcclSuccess) {
+        stays = stays || all & TRAIT_REFUSES;
         decided = epoch;
     }
     bool allowed = !stays;
@@ -203,13 +213,13 @@ bool rank_use_believes(int rank)
 
 bool rank_use_has_opted_in(void)
 {
-    return watched && !refuses(atomic_load(&facts) | NAMED);
+    return watched && traits_of(atomic_load(&facts)) == 0;
 }
 
 void rank_use_advice(char *text, size_t size)
 {
     pthread_mutex_lock(&lock);
-    bool why = watched && (stays || trait);
+    bool why = watched && (stays || traits & TRAIT_REFUSES);
     pthread_mutex_unlock(&lock);
     const char *function = atomic_load(&reason);
     *text = 0;

@@ -28,7 +28,12 @@
  *     broadcast fails, unless PCCL_LOST_ROOT=promote. In a reduction both get
  *     the result, the latter if MPI_Comm_rank has not told it otherwise.
  * E8  A change is told on stderr, at once and by MPI_Finalize, unless the
- *     process has opted in by a function. */
+ *     process has opted in by a function.
+ * E9  A process that has not opted in is *uninformed*: it may have chosen its
+ *     part of the work, its files or its seeds by rank and size, and no call
+ *     shows that. Its traits say so, also when it leaves. A job with uninformed
+ *     processes that has lost one does not end with status 0.
+ *     PCCL_ON_FAILURE=force: nobody is uninformed. */
 #ifndef RANK_USE_H
 #define RANK_USE_H
 

@@ -10,7 +10,7 @@ void again_rank_use(void)
     atomic_store(&calls, 0);
     atomic_store(&changed, false);
     atomic_store(&reason, NULL);
-    trait = 0;
+    traits = 0;
     decided = changed_at = 0;
     stays = false;
     lost = 0;

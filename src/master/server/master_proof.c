@@ -248,6 +248,11 @@ bool master_server_awaits_leave(const struct master_server *server,
     return false;
 }
 
+uint32_t master_server_traits_left(const struct master_server *server)
+{
+    return server->machine.traits_left;
+}
+
 void proof_note(struct master_server *s, const struct master_note *note)
 {
     struct master_guest guest;

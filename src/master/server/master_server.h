@@ -113,6 +113,8 @@ bool master_server_revoke(struct master_server *server, const char *path,
 /* Whether that process is a member that has to leave, and has not (M10h). */
 bool master_server_awaits_leave(const struct master_server *server,
                                 uint64_t host, uint32_t pid);
+/* The bitwise or of the traits with which members have left (T4). */
+uint32_t master_server_traits_left(const struct master_server *server);
 /* The answer to `ask`; why: for the one that may not join, ASCII. */
 void master_server_answer(struct master_server *server, uint64_t ticket,
                           bool admits, const char *why);

@@ -15,7 +15,7 @@ fail()
 output=
 [ -r "$text" ] || fail "no text"
 status=0
-output=$("$bin/pccl-master" -n 3 --elastic --timeout 300 "$bin/$program" \
+output=$("$bin/pccl-master" -n 3 --elastic=force --timeout 300 "$bin/$program" \
     --steps 40 --batch 48 --hidden 16 --die 1:17 "$text" 2>&1) || status=$?
 [ "$status" = 0 ] || fail "exit status $status"
 ends=$(printf '%s\n' "$output" | grep -c '^rank ./2: done, ') || :

@@ -134,6 +134,12 @@ bool master_server_awaits_leave(const struct master_server *server,
     return host == host_id() && pid == server->owes;
 }
 
+uint32_t master_server_traits_left(const struct master_server *server)
+{
+    (void)server;
+    return 0;
+}
+
 uint32_t master_server_pending(const struct master_server *server)
 {
     return server->pending;

@@ -294,16 +294,19 @@ static int ends_all(void)
 }
 
 /* The victim ends with status 0 and without MPI_Finalize, or calls no MPI after
- * MPI_Init and is killed, which no call of the others meets. */
+ * MPI_Init and is killed, which no call of the others meets; "opted": so, under
+ * a program that has opted in. */
 static int unfinished(const char *how)
 {
-    int sum;
+    int sum, flag;
+    if (strcmp(how, "opted") == 0) PCCL_Drain_requested(&flag);
     OK(MPI_Allreduce(&first_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     if (rank == victim && strcmp(how, "exit") == 0) exit(0);
     if (rank == victim && strcmp(how, "_exit") == 0) _exit(0);
     if (rank == victim && strcmp(how, "exec") == 0)
         execlp("true", "true", NULL);
     if (rank == victim && strcmp(how, "killed") == 0) raise(SIGKILL);
+    if (rank == victim && strcmp(how, "opted") == 0) raise(SIGKILL);
     /* Its connections stay open where its child has them. */
     if (rank == victim && strcmp(how, "fork") == 0) {
         if (fork() != 0) _exit(0);

@@ -36,7 +36,7 @@ restart '--elastic 3' 2
 
 status=0
 rm -f "$work/replaced"
-timeout 300 "$master" --respawn -n 3 "$program" "$work" 0 >"$work/out" 2>&1 ||
+timeout 300 "$master" --respawn --elastic=force -n 3 "$program" "$work" 0 >"$work/out" 2>&1 ||
     status=$?
 [ $status = 0 ] || fail "respawn: status $status"
 [ "$(grep -c '^run$' "$work/out")" = 3 ] ||
