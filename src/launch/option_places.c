@@ -40,12 +40,6 @@ bool option_rank_file(struct parser *p, const char *value)
            option_fail(p->options, "%s %s: %s", p->name, value, detail);
 }
 
-bool option_one_per_host(struct parser *p, const char *value)
-{
-    (void)value;
-    return option_count(p, "1", &p->options->per_host);
-}
-
 /* Open MPI's mapping words without effect here, with any modifier. */
 static bool maps_elsewhere(const char *value)
 {
@@ -109,13 +103,6 @@ bool option_launcher(struct parser *p, const char *value)
                        p->name, value);
 }
 
-bool option_launcher_exec(struct parser *p, const char *value)
-{
-    p->options->launcher_exec = value;
-    return value[strspn(value, " ")] != '\0' ||
-           option_fail(p->options, "%s needs a command", p->name);
-}
-
 bool option_bind(struct parser *p, const char *value)
 {
     p->options->bind_given = true;
@@ -124,25 +111,6 @@ bool option_bind(struct parser *p, const char *value)
                        "%s %s: it is one of none, hwthread, core, numa, "
                        "socket, with :N for N of them per rank",
                        p->name, value);
-}
-
-bool option_bind_core(struct parser *p, const char *value)
-{
-    (void)value;
-    return option_bind(p, "core");
-}
-
-bool option_bind_socket(struct parser *p, const char *value)
-{
-    (void)value;
-    return option_bind(p, "socket");
-}
-
-bool option_agent(struct parser *p, const char *value)
-{
-    p->options->agent = value;
-    return *value != '\0' ||
-           option_fail(p->options, "%s needs a command", p->name);
 }
 
 bool option_prefix(struct parser *p, const char *value)
@@ -157,24 +125,21 @@ bool option_prefix(struct parser *p, const char *value)
  * are ignored. */
 bool option_mca(struct parser *p, const char *name)
 {
-    static const char *const ssh[] = {"plm_rsh_agent", "plm_ssh_agent",
-                                      "orte_rsh_agent"};
-    static const char *const agent[] = {"orte_launch_agent",
-                                        "prte_launch_agent"};
-    const char *value = p->second;
-    for (size_t i = 0; i < ARRAY_COUNT(ssh); i++)
-        if (strcmp(name, ssh[i]) == 0 && !strchr(value, ':'))
-            return option_launcher_exec(p, value);
-    for (size_t i = 0; i < ARRAY_COUNT(agent); i++)
-        if (strcmp(name, agent[i]) == 0) return option_agent(p, value);
+    static const struct {
+        const char *name, *option;
+    } known[] = {{"plm_rsh_agent", "launcher-exec"},
+                 {"plm_ssh_agent", "launcher-exec"},
+                 {"orte_rsh_agent", "launcher-exec"},
+                 {"orte_launch_agent", "launcher-agent"},
+                 {"prte_launch_agent", "launcher-agent"}};
+    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
+        bool list = strstr(name, "_rsh") || strstr(name, "_ssh");
+        if (strcmp(name, known[i].name) != 0) continue;
+        if (list && strchr(p->second, ':')) return true; /* several */
+        p->entry = option_find(known[i].option, strlen(known[i].option));
+        return p->entry->apply(p, p->second);
+    }
     return true;
-}
-
-/* A day: what is stopped in a debugger, or by a signal, is waited for. */
-bool option_debug(struct parser *p, const char *value)
-{
-    (void)value;
-    return option_deadline(p, "86400");
 }
 
 bool option_pid(struct parser *p, const char *value)

@@ -72,24 +72,6 @@ static bool apply_restart(struct parser *p, const char *value)
     return seconds_parse(p, rest + 1, &o->restart_pause);
 }
 
-static bool apply_ranks(struct parser *p, const char *value)
-{
-    p->has_ranks = true;
-    return option_count(p, value, &p->app->ranks);
-}
-
-static bool apply_wdir(struct parser *p, const char *value)
-{
-    p->app->directory = value;
-    return true;
-}
-
-static bool apply_path(struct parser *p, const char *value)
-{
-    p->app->path = value;
-    return true;
-}
-
 bool option_deadline(struct parser *p, const char *value)
 {
     double seconds;
@@ -141,20 +123,6 @@ static bool apply_elastic(struct parser *p, const char *value)
     return option_fail(o, "%s=%s: MIN is above MAX", p->name, value);
 }
 
-static bool apply_respawn(struct parser *p, const char *value)
-{
-    (void)value;
-    p->options->respawn = true;
-    return apply_elastic(p, NULL);
-}
-
-static bool apply_label(struct parser *p, const char *value)
-{
-    (void)value;
-    p->options->label = "[%r] ";
-    return true;
-}
-
 static bool apply_universe(struct parser *p, const char *value)
 {
     uint32_t count;
@@ -163,20 +131,6 @@ static bool apply_universe(struct parser *p, const char *value)
         return true;
     if (!option_count(p, value, &count)) return false;
     p->options->universe = value;
-    return true;
-}
-
-static bool apply_help(struct parser *p, const char *value)
-{
-    (void)value;
-    p->options->mode = MODE_HELP;
-    return true;
-}
-
-static bool apply_version(struct parser *p, const char *value)
-{
-    (void)value;
-    p->options->mode = MODE_VERSION;
     return true;
 }
 
@@ -224,19 +178,6 @@ static bool apply_config(struct parser *p, const char *value)
     return true;
 }
 
-static bool apply_spares(struct parser *p, const char *value)
-{
-    return option_count(p, value, &p->options->spares) &&
-           apply_elastic(p, NULL);
-}
-
-static bool apply_agent(struct parser *p, const char *value)
-{
-    (void)value;
-    p->options->mode = MODE_AGENT;
-    return true;
-}
-
 /* Options of other launchers without an equivalent: an error is better than
  * ignoring them. */
 static bool apply_unsupported(struct parser *p, const char *value)
@@ -254,62 +195,85 @@ static bool apply_nothing(struct parser *p, const char *value)
     return true;
 }
 
-/* Options that only set a member; the table says which one. */
-static void *member_of(const struct parser *p)
+void *option_member(const struct parser *p)
 {
-    return (char *)p->options + p->entry->member;
+    char *base = p->entry->of_app ? (char *)p->app : (char *)p->options;
+    return base + p->entry->member;
 }
 
+/* Options that only set a member; the table says which one. */
 static bool set_flag(struct parser *p, const char *value)
 {
     (void)value;
-    *(bool *)member_of(p) = true;
+    *(bool *)option_member(p) = true;
     return true;
 }
 
 static bool set_text(struct parser *p, const char *value)
 {
     const char *needs = p->entry->needs;
-    *(const char **)member_of(p) = value;
-    return !needs || *value != '\0' ||
+    *(const char **)option_member(p) = value;
+    return !needs || value[strspn(value, " ")] != '\0' ||
            option_fail(p->options, "%s needs %s", p->name, needs);
 }
 
 static bool set_count(struct parser *p, const char *value)
 {
-    return option_count(p, value, member_of(p));
+    return option_count(p, value, option_member(p));
+}
+
+/* Nothing else counts then. */
+static bool set_mode(struct parser *p, const char *value)
+{
+    (void)value;
+    p->options->mode = (enum options_mode)p->entry->member;
+    return true;
 }
 
 /* Compiles for a member of this type only. */
-#define MEMBER(type, name)                                                     \
-    offsetof(struct options, name) +                                           \
-        0 * sizeof(_Generic(((struct options *)NULL)->name, type : 1))
+#define MEMBER(type, of, name)                                                 \
+    offsetof(struct of, name) +                                                \
+        0 * sizeof(_Generic(((struct of *)NULL)->name, type : 1))
+#define OF_JOB(type, member) false, MEMBER(type, options, member)
+#define OF_APP(type, member) true, MEMBER(type, app, member)
+#define NOWHERE false, 0
 #define FLAG(scope, member)                                                    \
-    VALUE_NONE, scope, set_flag, MEMBER(bool, member), NULL
+    VALUE_NONE, scope, set_flag, OF_JOB(bool, member), NULL, NULL
 #define TEXT(scope, member, needs)                                             \
-    VALUE_ONE, scope, set_text, MEMBER(const char *, member), needs
+    VALUE_ONE, scope, set_text, OF_JOB(const char *, member), needs, NULL
+#define APP_TEXT(member)                                                       \
+    VALUE_ONE, JOB, set_text, OF_APP(const char *, member), NULL, NULL
 #define COUNT(scope, member)                                                   \
-    VALUE_ONE, scope, set_count, MEMBER(uint32_t, member), NULL
-#define CALL(kind, scope, function) VALUE_##kind, scope, function, 0, NULL
+    VALUE_ONE, scope, set_count, OF_JOB(uint32_t, member), NULL, NULL
+#define APP_COUNT(member)                                                      \
+    VALUE_ONE, RUN, set_count, OF_APP(uint32_t, member), NULL, NULL
+#define MODE(mode) VALUE_NONE, RUN, set_mode, false, MODE_##mode, NULL, NULL
+#define CALL(kind, scope, function)                                            \
+    VALUE_##kind, scope, function, NOWHERE, NULL, NULL
+#define PUT(kind, function, where)                                             \
+    VALUE_##kind, JOB, function, where(struct env_list, settings), NULL, NULL
+/* An option that stands for another one with this value. */
+#define FIXED(scope, function, where, value)                                   \
+    VALUE_NONE, scope, function, where, NULL, value
 
 enum { RUN = false, JOB = true }; /* whether it needs a program */
 
 static const struct option_entry table[] = {
-    {"n", CALL(ONE, RUN, apply_ranks)},
-    {"np", CALL(ONE, RUN, apply_ranks)},
-    {"c", CALL(ONE, RUN, apply_ranks)},
-    {"env", CALL(TWO, JOB, option_env)},
-    {"envall", CALL(NONE, JOB, option_env_all)},
-    {"envnone", CALL(NONE, JOB, option_env_none)},
-    {"envlist", CALL(ONE, JOB, option_env_list)},
-    {"genv", CALL(TWO, JOB, option_genv)},
-    {"genvall", CALL(NONE, JOB, option_genv_all)},
-    {"genvnone", CALL(NONE, JOB, option_genv_none)},
-    {"genvlist", CALL(ONE, JOB, option_genv_list)},
-    {"x", CALL(ONE, JOB, option_export)},
-    {"wdir", CALL(ONE, JOB, apply_wdir)},
-    {"wd", CALL(ONE, JOB, apply_wdir)},
-    {"path", CALL(ONE, JOB, apply_path)},
+    {"n", APP_COUNT(ranks)},
+    {"np", APP_COUNT(ranks)},
+    {"c", APP_COUNT(ranks)},
+    {"env", PUT(TWO, option_set, OF_APP)},
+    {"envall", FIXED(JOB, set_text, OF_APP(const char *, pass), ENV_ALL)},
+    {"envnone", FIXED(JOB, set_text, OF_APP(const char *, pass), "")},
+    {"envlist", APP_TEXT(pass)},
+    {"genv", PUT(TWO, option_set, OF_JOB)},
+    {"genvall", FIXED(JOB, set_text, OF_JOB(const char *, pass), ENV_ALL)},
+    {"genvnone", FIXED(JOB, set_text, OF_JOB(const char *, pass), "")},
+    {"genvlist", TEXT(JOB, pass, NULL)},
+    {"x", PUT(ONE, option_export, OF_JOB)},
+    {"wdir", APP_TEXT(directory)},
+    {"wd", APP_TEXT(directory)},
+    {"path", APP_TEXT(path)},
     {"configfile", CALL(ONE, JOB, apply_config)},
     {"app", CALL(ONE, JOB, apply_config)},
     {"s", CALL(ONE, JOB, apply_stdin)},
@@ -344,14 +308,15 @@ static const struct option_entry table[] = {
     /* of Hydra: survivors of a fault-tolerant program continue */
     {"disable-auto-cleanup", FLAG(JOB, elastic)},
     {"enable-recovery", FLAG(JOB, elastic)},
-    {"respawn", CALL(NONE, JOB, apply_respawn)},
-    {"spares", CALL(ONE, JOB, apply_spares)},
+    {"respawn", FLAG(JOB, respawn)},
+    {"spares", COUNT(JOB, spares)},
     {"restart", CALL(ONE, JOB, apply_restart)},
     {"max-restarts", CALL(ONE, JOB, apply_restart)},
-    {"l", CALL(NONE, JOB, apply_label)},
-    {"label", CALL(NONE, JOB, apply_label)},
-    {"prepend-rank", CALL(NONE, JOB, apply_label)},
-    {"tag-output", CALL(NONE, JOB, apply_label)},
+    {"l", FIXED(JOB, set_text, OF_JOB(const char *, label), "[%r] ")},
+    {"label", FIXED(JOB, set_text, OF_JOB(const char *, label), "[%r] ")},
+    {"prepend-rank",
+     FIXED(JOB, set_text, OF_JOB(const char *, label), "[%r] ")},
+    {"tag-output", FIXED(JOB, set_text, OF_JOB(const char *, label), "[%r] ")},
     {"prepend-pattern", TEXT(JOB, label, NULL)},
     {"merge-stderr-to-stdout", FLAG(JOB, merge)},
     {"output-filename", TEXT(JOB, out_folder, "a folder")},
@@ -361,10 +326,10 @@ static const struct option_entry table[] = {
     {"log-json", FLAG(RUN, log_json)},
     {"v", FLAG(RUN, verbose)},
     {"verbose", FLAG(RUN, verbose)},
-    {"h", CALL(NONE, RUN, apply_help)},
-    {"help", CALL(NONE, RUN, apply_help)},
-    {"V", CALL(NONE, RUN, apply_version)},
-    {"version", CALL(NONE, RUN, apply_version)},
+    {"h", MODE(HELP)},
+    {"help", MODE(HELP)},
+    {"V", MODE(VERSION)},
+    {"version", MODE(VERSION)},
     {"host", CALL(ONE, JOB, option_hosts)},
     {"hosts", CALL(ONE, JOB, option_hosts)},
     {"H", CALL(ONE, JOB, option_hosts)},
@@ -372,9 +337,9 @@ static const struct option_entry table[] = {
     {"hostfile", CALL(ONE, JOB, option_host_file)},
     {"machinefile", CALL(ONE, JOB, option_host_file)},
     {"launcher", CALL(ONE, JOB, option_launcher)},
-    {"launcher-exec", CALL(ONE, JOB, option_launcher_exec)},
-    {"launcher-agent", CALL(ONE, JOB, option_agent)},
-    {"launch-agent", CALL(ONE, JOB, option_agent)},
+    {"launcher-exec", TEXT(JOB, launcher_exec, "a command")},
+    {"launcher-agent", TEXT(JOB, agent, "a command")},
+    {"launch-agent", TEXT(JOB, agent, "a command")},
     {"prefix", CALL(ONE, JOB, option_prefix)},
     {"iface", TEXT(JOB, interface, NULL)},
     {"mca", CALL(TWO, JOB, option_mca)},
@@ -384,29 +349,30 @@ static const struct option_entry table[] = {
     {"rankfile", CALL(ONE, JOB, option_rank_file)},
     {"rf", CALL(ONE, JOB, option_rank_file)},
     {"usize", CALL(ONE, JOB, apply_universe)},
-    {"info", CALL(NONE, RUN, apply_version)},
+    {"info", MODE(VERSION)},
     {"ppn", COUNT(JOB, per_host)},
     {"perhost", COUNT(JOB, per_host)},
     {"npernode", COUNT(JOB, per_host)},
     {"N", COUNT(JOB, per_host)},
-    {"pernode", CALL(NONE, JOB, option_one_per_host)},
-    {"bynode", CALL(NONE, JOB, option_one_per_host)},
-    {"rr", CALL(NONE, JOB, option_one_per_host)},
+    {"pernode", FIXED(JOB, set_count, OF_JOB(uint32_t, per_host), "1")},
+    {"bynode", FIXED(JOB, set_count, OF_JOB(uint32_t, per_host), "1")},
+    {"rr", FIXED(JOB, set_count, OF_JOB(uint32_t, per_host), "1")},
     {"map-by", CALL(ONE, JOB, option_map)},
     {"bind-to", CALL(ONE, JOB, option_bind)},
     {"binding", CALL(ONE, JOB, option_bind)},
-    {"bind-to-core", CALL(NONE, JOB, option_bind_core)},
-    {"bind-to-socket", CALL(NONE, JOB, option_bind_socket)},
+    {"bind-to-core", FIXED(JOB, option_bind, NOWHERE, "core")},
+    {"bind-to-socket", FIXED(JOB, option_bind, NOWHERE, "socket")},
     {"report-bindings", FLAG(JOB, report_bindings)},
     {"print-all-exitcodes", FLAG(JOB, print_statuses)},
     {"timestamp-output", FLAG(JOB, timestamps)},
-    {"debug", CALL(NONE, RUN, option_debug)},
+    /* a day: what is stopped in a debugger, or by a signal, is waited for */
+    {"debug", FIXED(RUN, option_deadline, NOWHERE, "86400")},
     {"detach", FLAG(RUN, detach)},
     {"attach", FLAG(RUN, attach)},
     {"state", CALL(ONE, RUN, option_state)},
     {"drain", TEXT(RUN, drain, "a rank or a host")},
     {"pid", CALL(ONE, RUN, option_pid)},
-    {"agent", CALL(NONE, RUN, apply_agent)},
+    {"agent", MODE(AGENT)},
     {"until-done", FLAG(RUN, until_done)},
     /* without effect */
     {"allow-run-as-root", CALL(NONE, RUN, apply_nothing)},
@@ -496,8 +462,8 @@ const char *option_nearest(const char *name, size_t length)
         length < 4 ? 2 : 3; /* a suggestion must be nearer than this */
     if (length > NAME_SIZE) return NULL;
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
-        if (table[i].apply == apply_agent || strlen(table[i].name) < 2)
-            continue;
+        bool internal = strcmp(table[i].name, "agent") == 0;
+        if (internal || strlen(table[i].name) < 2) continue;
         size_t far = distance(name, length, table[i].name);
         bool begun = length >= 4 && strncmp(table[i].name, name, length) == 0;
         if (begun) far = 1;

@@ -12,7 +12,6 @@ struct parser {
     const char *name;                 /* as the user typed it, */
     const char *second;               /* and its second value, or NULL */
     const char *config;               /* file of -configfile, or NULL */
-    bool has_ranks;                   /* -n was given for some app */
     bool has_app_options; /* an option that needs a program was given */
 };
 
@@ -31,9 +30,14 @@ struct option_entry {
     enum value_kind kind;
     bool of_job; /* needs a program */
     option_apply *apply;
-    size_t member;     /* of struct options, which the value goes to, or 0 */
+    bool of_app;       /* `member` is of struct app, not of struct options */
+    size_t member;     /* which the value goes to, or 0 */
     const char *needs; /* what an empty text is not, or NULL: it may be empty */
+    const char *fixed; /* the value of an option that takes none, or NULL */
 };
+
+/* What the option that is applied sets. */
+void *option_member(const struct parser *p);
 
 /* Finds name[0, length), without dashes. NULL: unknown. */
 const struct option_entry *option_find(const char *name, size_t length);
@@ -49,9 +53,7 @@ option_apply option_deadline, option_timeout;
 bool option_count(struct parser *p, const char *text, uint32_t *count);
 
 /* option_env.c */
-option_apply option_env, option_env_all, option_env_none, option_env_list,
-    option_genv, option_genv_all, option_genv_none, option_genv_list,
-    option_export;
+option_apply option_set, option_export;
 /* option_coordinator.c */
 option_apply option_listen, option_join, option_status, option_http,
     option_state, option_elect;
@@ -60,10 +62,8 @@ option_apply option_issue, option_group, option_rights, option_expires;
 /* Checks those, and sets the mode if they do. False: error. */
 bool option_check_open(struct options *options, bool alone);
 /* option_places.c */
-option_apply option_hosts, option_host_file, option_rank_file,
-    option_one_per_host, option_map, option_launcher, option_launcher_exec,
-    option_agent, option_prefix, option_mca, option_bind, option_bind_core,
-    option_bind_socket, option_debug, option_pid;
+option_apply option_hosts, option_host_file, option_rank_file, option_map,
+    option_launcher, option_prefix, option_mca, option_bind, option_pid;
 
 /* Reads a whole file; the caller frees it. NULL: see errno. */
 char *option_file(const char *path);

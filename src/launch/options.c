@@ -3,6 +3,7 @@
 
 #include "../base/port_range.h"
 #include "allocation.h"
+#include "rank_env.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -65,7 +66,7 @@ static bool option_read(struct parser *p, int argc, char **argv, int *at)
     snprintf(shown, sizeof shown, "%.*s", (int)(name - typed) + (int)length,
              typed);
     p->name = shown;
-    const char *values[2] = {value, NULL};
+    const char *values[2] = {value ? value : entry->fixed, NULL};
     int wanted = entry->kind == VALUE_ONE   ? 1
                  : entry->kind == VALUE_TWO ? 2
                                             : 0;
@@ -145,7 +146,7 @@ static bool options_check(struct parser *p)
     }
     if (o->drain && !alone)
         return option_fail(o, "--drain is for a job that runs: no program");
-    if (o->attach && (!alone || o->detach || p->has_ranks))
+    if (o->attach && (!alone || o->detach || o->apps[0].ranks > 0))
         return option_fail(o, "--attach follows a job that runs: no program, "
                               "no --detach");
     if (o->detach && alone)
@@ -183,7 +184,7 @@ static bool options_check(struct parser *p)
     if (!check_grace(o, alone)) return false;
     if (o->asks_status) o->mode = MODE_STATUS;
     if (o->asks_status) return true;
-    if (alone && !o->join && !p->has_ranks && !p->has_app_options) {
+    if (alone && !o->join && !o->apps[0].ranks && !p->has_app_options) {
         o->mode = MODE_COORDINATOR;
         o->app_count = 0;
         return true;
@@ -200,7 +201,8 @@ static bool options_check(struct parser *p)
     if (o->join && o->restarts)
         return option_fail(o, "--join takes part in a job that only its own "
                               "pccl-master can start again: no --restart");
-    if (o->join || o->minimum) o->elastic = o->shrink = true;
+    if (o->join || o->minimum || o->respawn || o->spares)
+        o->elastic = o->shrink = true;
     return true;
 }
 
@@ -389,19 +391,12 @@ bool options_complete(struct options *options,
     return ranks_settle(options) && ways_settle(options);
 }
 
-static void settings_free(char **settings, size_t count)
-{
-    for (size_t i = 0; i < count; i++) free(settings[i]);
-    free(settings);
-}
-
 void options_free(struct options *options)
 {
     size_t count = options->apps ? options->app_count : 0;
     for (size_t i = 0; i < count; i++)
-        settings_free(options->apps[i].settings,
-                      options->apps[i].setting_count);
-    settings_free(options->settings, options->setting_count);
+        rank_env_free(options->apps[i].settings.items);
+    rank_env_free(options->settings.items);
     hosts_free(&options->hosts);
     free(options->config_words);
     free(options->config);

@@ -8,24 +8,26 @@
 #include "bind.h"
 #include "hosts.h"
 
-/* Which of the launcher's own variables the ranks inherit. */
-enum env_mode { ENV_DEFAULT, ENV_ALL, ENV_NONE, ENV_LIST };
-
-struct env_filter {
-    enum env_mode mode;
-    const char *list; /* ENV_LIST: names between commas */
+/* A growing, NULL-terminated list of variables; owns them (rank_env.h). */
+struct env_list {
+    char **items;
+    size_t count;
 };
+
+/* In place of a list of names: all variables. */
+#define ENV_ALL "*"
 
 /* One executable of the job; ranks are numbered through all of them. */
 struct app {
     uint32_t ranks; /* 0 while parsing: not given */
     char **argv;    /* argv[0] is the program; not NULL-terminated */
     int argc;
-    char **settings; /* NAME=VALUE of -env, ours */
-    size_t setting_count;
-    struct env_filter filter; /* ENV_DEFAULT: that of the job */
-    const char *directory;    /* -wdir or NULL */
-    const char *path;         /* -path or NULL: searched before PATH */
+    struct env_list settings; /* of -env */
+    /* The launcher's own variables that the ranks inherit: names between
+     * commas; NULL: as the job says. */
+    const char *pass;
+    const char *directory; /* -wdir or NULL */
+    const char *path;      /* -path or NULL: searched before PATH */
 };
 
 enum options_mode {
@@ -55,11 +57,10 @@ struct options {
     enum options_mode mode;
     struct app *apps;
     size_t app_count;
-    uint32_t rank_count; /* of all apps, without spares */
-    uint32_t spares;     /* additional ranks of the last app, in reserve */
-    char **settings;     /* NAME=VALUE of -genv and -x, ours */
-    size_t setting_count;
-    struct env_filter filter;
+    uint32_t rank_count;      /* of all apps, without spares */
+    uint32_t spares;          /* additional ranks of the last app, in reserve */
+    struct env_list settings; /* of -genv and -x */
+    const char *pass;         /* as in struct app; NULL: all */
     bool has_listen;
     struct address listen;
     bool join;

@@ -88,12 +88,10 @@ static bool name_listed(const char *names, const char *item)
 /* With -genvnone a rank gets only the variables of a login. */
 static bool may_pass(const struct rank_env *in, const char *item)
 {
-    struct env_filter filter = in->app->filter;
-    if (filter.mode == ENV_DEFAULT) filter = in->options->filter;
-    if (filter.mode == ENV_DEFAULT || filter.mode == ENV_ALL) return true;
-    if (name_listed("PATH,HOME,USER,LOGNAME,SHELL,TERM,LANG,TMPDIR", item))
-        return true;
-    return filter.mode == ENV_LIST && name_listed(filter.list, item);
+    const char *pass = in->app->pass ? in->app->pass : in->options->pass;
+    if (!pass || strcmp(pass, ENV_ALL) == 0) return true;
+    return name_listed("PATH,HOME,USER,LOGNAME,SHELL,TERM,LANG,TMPDIR", item) ||
+           name_listed(pass, item);
 }
 
 static void put_place(struct env_list *list, const struct rank_env *in)
@@ -153,10 +151,10 @@ static void put_policy(struct env_list *list, const struct rank_env *in)
         put_text(list, "GFORTRAN_UNBUFFERED_PRECONNECTED", "y");
 }
 
-static void put_settings(struct env_list *list, char *const *settings,
-                         size_t count)
+static void put_settings(struct env_list *list, const struct env_list *settings)
 {
-    for (size_t i = 0; i < count; i++) env_put(list, memory_text(settings[i]));
+    for (size_t i = 0; i < settings->count; i++)
+        env_put(list, memory_text(settings->items[i]));
 }
 
 void env_put_library_path(struct env_list *list, const char *path)
@@ -187,8 +185,8 @@ char **rank_env_build(const struct rank_env *in)
     if (in->announce) put_text(&list, "PCCL_ANNOUNCE", in->announce);
     put_place(&list, in);
     put_policy(&list, in);
-    put_settings(&list, in->options->settings, in->options->setting_count);
-    put_settings(&list, in->app->settings, in->app->setting_count);
+    put_settings(&list, &in->options->settings);
+    put_settings(&list, &in->app->settings);
     env_put_library_path(&list, in->library_path);
     return list.items;
 }

@@ -21,12 +21,6 @@ struct rank_env {
     bool spare; /* waits for its release on standard input before it joins */
 };
 
-/* A growing, NULL-terminated list of variables; owns them. */
-struct env_list {
-    char **items;
-    size_t count;
-};
-
 /* A variable of another launcher; a PMI client would contact that one. */
 bool env_is_foreign(const char *item);
 

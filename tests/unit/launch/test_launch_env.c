@@ -132,38 +132,37 @@ static void test_settings(void **state)
     (void)state;
     char *global[] = {TEXT("OVERRIDDEN=b"), TEXT("PCCL_ON_FAILURE=return")};
     char *local[] = {TEXT("OVERRIDDEN=c"), TEXT("LD_LIBRARY_PATH=")};
-    struct options options = {
-        .rank_count = 4, .settings = global, .setting_count = 2};
-    app.settings = local;
-    app.setting_count = 2;
+    struct options options = {.rank_count = 4,
+                              .settings = {global, ARRAY_COUNT(global)}};
+    app.settings = (struct env_list){local, ARRAY_COUNT(local)};
     char **env = build(&options, "/ours", false);
     assert_env(env, "OVERRIDDEN", "c");
     assert_env(env, "PCCL_ON_FAILURE", "return");
     assert_env(env, "LD_LIBRARY_PATH", "/ours");
     rank_env_free(env);
-    app.setting_count = 0;
+    app.settings.count = 0;
 }
 
 /* -genvnone, -genvlist and variables of a single program. */
 static void test_filters(void **state)
 {
     (void)state;
-    struct options options = {.rank_count = 4, .filter = {ENV_NONE, NULL}};
+    struct options options = {.rank_count = 4, .pass = ""};
     char **env = build(&options, NULL, false);
     assert_env(env, "OVERRIDDEN", NULL);
     assert_env(env, "HOME", "/root");
     assert_env(env, "PCCL_MASTER", "127.0.0.1:5");
     rank_env_free(env);
-    options.filter = (struct env_filter){ENV_LIST, "OTHER,OVERRIDDEN"};
+    options.pass = "OTHER,OVERRIDDEN";
     env = build(&options, NULL, false);
     assert_env(env, "OVERRIDDEN", "a");
     assert_env(env, "LD_LIBRARY_PATH", NULL);
     rank_env_free(env);
-    app.filter = (struct env_filter){ENV_ALL, NULL};
+    app.pass = ENV_ALL;
     env = build(&options, NULL, false);
     assert_env(env, "LD_LIBRARY_PATH", "/old");
     rank_env_free(env);
-    app.filter = (struct env_filter){ENV_DEFAULT, NULL};
+    app.pass = NULL;
 }
 
 static int warned;

@@ -219,8 +219,8 @@ static void test_programs(void **state)
     assert_int_equal(o.apps[1].ranks, 1);
     assert_int_equal(o.apps[1].argc, 1);
     assert_null(o.apps[1].directory);
-    assert_string_equal(o.apps[1].settings[0], "A=b");
-    assert_string_equal(o.settings[0], "G=1");
+    assert_string_equal(o.apps[1].settings.items[0], "A=b");
+    assert_string_equal(o.settings.items[0], "G=1");
     assert_false(o.elastic);
     options_free(&o);
 
@@ -369,7 +369,7 @@ static void test_config(void **state)
     assert_int_equal(o.apps[0].argc, 3);
     assert_string_equal(o.apps[0].argv[1], "x y");
     assert_string_equal(o.apps[0].argv[2], "z z");
-    assert_string_equal(o.apps[0].settings[0], "A=b c");
+    assert_string_equal(o.apps[0].settings.items[0], "A=b c");
     assert_int_equal(o.apps[1].argc, 1);
     options_free(&o);
 }
