@@ -1,52 +1,22 @@
 /* decimal.c - see decimal.h. */
 #include "decimal.h"
 
-enum { EXPONENT_MAX = 400 }; /* beyond it every double is 0 or infinite */
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-/* Returns the number of digits; adds them to *value. */
-static int digits(const char **at, double *value)
-{
-    int count = 0;
-    for (; is_digit(**at); (*at)++, count++)
-        *value = *value * 10 + (**at - '0');
-    return count;
-}
-
-static bool exponent(const char **at, int *power)
-{
-    bool negative = **at == '-';
-    int value = 0;
-    if (**at == '-' || **at == '+') (*at)++;
-    if (!is_digit(**at)) return false;
-    for (; is_digit(**at); (*at)++)
-        if (value < EXPONENT_MAX) value = value * 10 + (**at - '0');
-    *power += negative ? -value : value;
-    return true;
-}
-
+/* Where the machine's locales are missing, too: "C" is a part of the library
+ * and takes no memory. */
 bool decimal_parse(const char *text, double *value)
 {
-    double number = 0;
-    double scale = 1;
-    int whole = digits(&text, &number);
-    int after = 0;
-    if (*text == '.') {
-        text++;
-        after = digits(&text, &number);
-    }
-    int power = -after;
-    if (whole + after == 0) return false;
-    if (*text == 'e' || *text == 'E') {
-        text++;
-        if (!exponent(&text, &power)) return false;
-    }
-    if (*text != '\0') return false;
-    for (int i = power < 0 ? -power : power; i > 0; i--) scale *= 10;
-    *value = power < 0 ? number / scale : number * scale;
+    char *end;
+    if (strchr("+-", *text) || text[strspn(text, "0123456789.eE+-")] != '\0')
+        return false;
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (c == (locale_t)0) return false;
+    double number = strtod_l(text, &end, c);
+    freelocale(c);
+    if (*end != '\0') return false;
+    *value = number;
     return true;
 }

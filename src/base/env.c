@@ -1,6 +1,7 @@
 /* env.c - lookup in the list of environment variables. */
 #include "env.h"
 
+#include "base.h"
 #include "decimal.h"
 
 #include <signal.h>
@@ -17,7 +18,7 @@ static const char *const known[] = {ENV_LIST(ENV_NAME)};
 bool env_is_known(const char *name)
 {
     size_t length = strcspn(name, "=");
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
         if (strlen(known[i]) == length &&
             strncmp(known[i], name, length) == 0) {
             return true;
@@ -45,7 +46,7 @@ void env_warn_idle(void (*warn)(const char *name))
     static const char *const idle[] = {"PCCL_MAX_CONCURRENT_COLLECTIVE_OPS",
                                        "PCCL_MULTIPLEX_CHUNK_SIZE",
                                        "PCCL_NUM_BENCHMARK_CONNECTIONS"};
-    for (size_t i = 0; i < sizeof idle / sizeof idle[0]; i++)
+    for (size_t i = 0; i < ARRAY_COUNT(idle); i++)
         if (getenv(idle[i])) warn(idle[i]);
 }
 
@@ -58,7 +59,7 @@ int32_t env_rank(void)
     return (int32_t)rank;
 }
 
-static int64_t seconds_ns(const char *name, void (*warn)(const char *text))
+int64_t env_seconds_ns(const char *name, void (*warn)(const char *text))
 {
     const char *text = getenv(name);
     if (!text || *text == '\0') return 0;
@@ -67,21 +68,6 @@ static int64_t seconds_ns(const char *name, void (*warn)(const char *text))
         return (int64_t)(seconds * 1e9);
     warn(text);
     return 0;
-}
-
-int64_t env_deadline_ns(void (*warn)(const char *text))
-{
-    return seconds_ns("PCCL_DEADLINE", warn);
-}
-
-int64_t env_patience_ns(void (*warn)(const char *text))
-{
-    return seconds_ns("PCCL_MASTER_PATIENCE", warn);
-}
-
-int64_t env_master_grace_ns(void (*warn)(const char *text))
-{
-    return seconds_ns("PCCL_MASTER_GRACE", warn);
 }
 
 int env_drain_signal(void)
@@ -95,7 +81,7 @@ int env_drain_signal(void)
     const char *text = getenv("PCCL_DRAIN_SIGNAL");
     if (!text) return 0;
     if (strncmp(text, "SIG", 3) == 0) text += 3;
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+    for (size_t i = 0; i < ARRAY_COUNT(signals); i++)
         if (strcmp(text, signals[i].name) == 0) return signals[i].number;
     return 0;
 }
@@ -104,7 +90,7 @@ int64_t env_stall_ns(void (*warn)(const char *text))
 {
     const char *text = getenv("PCCL_STALL_WARN");
     if (text && strcmp(text, "0") == 0) return 0;
-    int64_t set = seconds_ns("PCCL_STALL_WARN", warn);
+    int64_t set = env_seconds_ns("PCCL_STALL_WARN", warn);
     return set > 0 ? set : 30000000000;
 }
 

@@ -54,18 +54,12 @@ void env_warn_idle(void (*warn)(const char *name));
 /* PCCL_RANK, or -1. */
 int32_t env_rank(void);
 
-/* PCCL_DEADLINE in nanoseconds. 0: unset, or not a number of seconds between
- * 0.01 and 1e6; in that case warn gets its text. */
-int64_t env_deadline_ns(void (*warn)(const char *text));
+/* The variable `name` in nanoseconds. 0: unset, or not a number of seconds
+ * between 0.01 and 1e6; in that case warn gets its text. */
+int64_t env_seconds_ns(const char *name, void (*warn)(const char *text));
 /* The number of PCCL_DRAIN_SIGNAL. 0: unset, or none of HUP, INT, USR1, USR2,
  * TERM, URG and WINCH, with SIG before it or not. */
 int env_drain_signal(void);
-
-/* PCCL_MASTER_PATIENCE, likewise. */
-int64_t env_patience_ns(void (*warn)(const char *text));
-
-/* PCCL_MASTER_GRACE, likewise. */
-int64_t env_master_grace_ns(void (*warn)(const char *text));
 
 /* PCCL_RELAY is 1. */
 bool env_relays(void);

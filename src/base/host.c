@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include "fnv.h"
+#include "small_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,20 +16,11 @@
 
 enum { TEXT_SIZE = 4096 };
 
-/* The beginning of a file, as a text; empty if it cannot be read. */
-static void read_text(const char *path, char text[TEXT_SIZE])
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, TEXT_SIZE - 1) : 0;
-    if (fd >= 0) close(fd);
-    text[n > 0 ? n : 0] = '\0';
-}
-
 uint64_t host_id(void)
 {
     char text[TEXT_SIZE];
     uint64_t hash = FNV_BEGIN;
-    read_text("/proc/sys/kernel/random/boot_id", text);
+    (void)small_file_read("/proc/sys/kernel/random/boot_id", text, sizeof text);
     hash = fnv_bytes(hash, text, strlen(text));
     static const char *const spaces[] = {
         "/proc/self/ns/pid", "/proc/self/ns/net", "/proc/self/ns/user"};
@@ -50,7 +42,7 @@ static char task_state(const char *folder, const char *task, bool *sends)
     char path[64];
     char text[TEXT_SIZE];
     snprintf(path, sizeof path, "%s/%.20s/stat", folder, task);
-    read_text(path, text);
+    (void)small_file_read(path, text, sizeof text);
     const char *name = strchr(text, '(');
     const char *end = strrchr(text, ')');
     if (!name || !end || end[1] != ' ') return 0;
@@ -65,10 +57,10 @@ static struct host_thread task_times(const char *folder, const char *task)
     char path[64];
     char text[TEXT_SIZE];
     snprintf(path, sizeof path, "%s/%.20s/schedstat", folder, task);
-    read_text(path, text);
+    (void)small_file_read(path, text, sizeof text);
     (void)sscanf(text, "%*u %" SCNu64, &t.delay);
     snprintf(path, sizeof path, "%s/%.20s/status", folder, task);
-    read_text(path, text);
+    (void)small_file_read(path, text, sizeof text);
     const char *line = strstr(text, "\nvoluntary_ctxt_switches:");
     if (line)
         (void)sscanf(line, "\nvoluntary_ctxt_switches: %" SCNu64, &t.sleeps);

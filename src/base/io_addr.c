@@ -126,12 +126,17 @@ char *io_addr_print(const struct wire_addr *wire, char text[IO_ADDR_TEXT_SIZE])
     return text;
 }
 
-static bool is_loopback(const struct io_addr *addr)
+bool io_addr_is_loopback(const struct wire_addr *wire)
 {
     static const uint8_t v6[16] = {[15] = 1};
+    if (wire->family == 4) return wire->ip[0] == 127;
+    return wire->family == 6 && memcmp(wire->ip, v6, sizeof v6) == 0;
+}
+
+static bool is_loopback(const struct io_addr *addr)
+{
     struct wire_addr w = io_addr_to_wire(addr);
-    if (w.family == 4) return w.ip[0] == 127;
-    return w.family == 6 && memcmp(w.ip, v6, sizeof v6) == 0;
+    return io_addr_is_loopback(&w);
 }
 
 pccl_ns io_addr_rtt(int fd)

@@ -30,6 +30,9 @@ uint32_t io_addr_resolve(const char *host, uint16_t port, struct io_addr *out,
 /* IPv4-mapped IPv6 becomes IPv4. Any other family becomes "unknown". */
 struct wire_addr io_addr_to_wire(const struct io_addr *addr);
 
+/* An address that only this host has. */
+bool io_addr_is_loopback(const struct wire_addr *wire);
+
 /* False if the family is unknown. */
 bool io_addr_from_wire(const struct wire_addr *wire, struct io_addr *out);
 

@@ -1,6 +1,8 @@
 /* memory_supply.c - see memory_supply.h. */
 #include "memory_supply.h"
 
+#include "small_file.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,17 +28,6 @@ static const struct group_kind kinds[] = {
      "memory.usage_in_bytes",
      {"total_active_file", "total_inactive_file"}}};
 
-/* The beginning of a small file. False: there is none. */
-static bool read_text(char text[TEXT_SIZE], const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t size = read(fd, text, TEXT_SIZE - 1);
-    close(fd);
-    text[size > 0 ? size : 0] = '\0';
-    return size > 0;
-}
-
 /* The number behind a word that begins a line. */
 static uint64_t value_of(const char *text, const char *word)
 {
@@ -61,7 +52,7 @@ static bool read_group(char text[TEXT_SIZE], const char *group,
 {
     char path[PATH_SIZE + 64];
     (void)snprintf(path, sizeof path, "%s/%s", group, name);
-    return read_text(text, path);
+    return small_file_read(path, text, TEXT_SIZE);
 }
 
 /* What the limit of one group leaves; "max" is no number. */
@@ -102,7 +93,7 @@ static uint64_t left_in_groups(const char *root)
     char path[PATH_SIZE], text[TEXT_SIZE];
     uint64_t left = UNKNOWN;
     (void)snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    if (!read_text(text, path)) return UNKNOWN;
+    if (!small_file_read(path, text, TEXT_SIZE)) return UNKNOWN;
     char *rest = text;
     for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
         char *name = strchr(line, '/');
@@ -120,7 +111,7 @@ uint64_t memory_supply(const char *root)
     char path[PATH_SIZE], text[TEXT_SIZE];
     uint64_t left = left_in_groups(root);
     (void)snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    if (!read_text(text, path)) return left;
+    if (!small_file_read(path, text, TEXT_SIZE)) return left;
     uint64_t swap = value_of(text, "SwapFree");
     uint64_t host = sum(value_of(text, "MemAvailable"), swap);
     if (host != UNKNOWN && host < UNKNOWN / 1024) host *= 1024;
@@ -134,7 +125,7 @@ uint64_t memory_supply_here(void)
     struct rlimit limit;
     uint64_t left = memory_supply("");
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-        !read_text(text, "/proc/self/statm"))
+        !small_file_read("/proc/self/statm", text, TEXT_SIZE))
         return left;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t used = strtoull(text, NULL, 10) * page;
@@ -146,5 +137,5 @@ bool memory_is_counted(const char *root)
 {
     char path[PATH_SIZE], text[TEXT_SIZE];
     (void)snprintf(path, sizeof path, "%s/proc/sys/vm/overcommit_memory", root);
-    return read_text(text, path) && *text == '2';
+    return small_file_read(path, text, TEXT_SIZE) && *text == '2';
 }

@@ -3,7 +3,7 @@
 
 #include "quiet_write.h"
 
-#include "secure_hex.h"
+#include "hex.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* run_key_issuer.c - the files of an issuer of tokens. See run_key.h. */
 #include "run_key.h"
 
-#include "secure_hex.h"
+#include "hex.h"
 #include "secure_token.h"
 
 #include <stdio.h>

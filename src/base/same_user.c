@@ -1,6 +1,9 @@
 /* same_user.c - see same_user.h. */
 #include "same_user.h"
 
+#include "io_addr.h"
+#include "small_file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/inet_diag.h>
@@ -15,13 +18,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LISTENS = 10 }; /* TCP_LISTEN */
+enum { LISTENS = 10 /* TCP_LISTEN */, TEXT_SIZE = 48 /* of an end */ };
 
 /* A socket as others see it: its own end and the far one. */
 struct ends {
-    int family;
-    uint32_t near[4], far[4]; /* network byte order; IPv4: one word */
-    uint16_t near_port, far_port;
+    struct wire_addr near, far;
 };
 
 struct owner {
@@ -32,47 +33,19 @@ struct owner {
 
 /* ------------------------------------------------------------ the addresses */
 
-static bool read_name(const struct sockaddr_storage *name, int *family,
-                      uint32_t address[4], uint16_t *port)
-{
-    if (name->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const void *)name;
-        *family = AF_INET;
-        *port = in->sin_port;
-        memcpy(address, &in->sin_addr, sizeof in->sin_addr);
-        return true;
-    }
-    if (name->ss_family != AF_INET6) return false;
-    const struct sockaddr_in6 *in = (const void *)name;
-    bool mapped = IN6_IS_ADDR_V4MAPPED(&in->sin6_addr);
-    *family = mapped ? AF_INET : AF_INET6;
-    *port = in->sin6_port;
-    memcpy(address, in->sin6_addr.s6_addr + (mapped ? 12 : 0), mapped ? 4 : 16);
-    return true;
-}
-
 /* The socket at the other end of fd. */
 static bool other_end(int fd, struct ends *e)
 {
-    struct sockaddr_storage here, there;
-    socklen_t here_size = sizeof here;
-    socklen_t there_size = sizeof there;
-    int family;
-    memset(e, 0, sizeof *e);
-    return getsockname(fd, (struct sockaddr *)&here, &here_size) == 0 &&
-           getpeername(fd, (struct sockaddr *)&there, &there_size) == 0 &&
-           read_name(&here, &family, e->far, &e->far_port) &&
-           read_name(&there, &e->family, e->near, &e->near_port) &&
-           family == e->family;
+    struct io_addr here = io_addr_local(fd), there = io_addr_peer(fd);
+    *e = (struct ends){io_addr_to_wire(&there), io_addr_to_wire(&here)};
+    return e->near.family != 0 && e->near.family == e->far.family;
 }
 
 /* It cannot be anywhere else. */
 static bool is_local(const struct ends *e)
 {
-    static const struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
-    if (memcmp(e->near, e->far, sizeof e->near) == 0) return true;
-    if (e->family == AF_INET) return (ntohl(e->near[0]) >> 24) == 127;
-    return memcmp(e->near, &loopback, sizeof loopback) == 0;
+    return memcmp(e->near.ip, e->far.ip, sizeof e->near.ip) == 0 ||
+           io_addr_is_loopback(&e->near);
 }
 
 /* --------------------------------------------------------------- sock_diag */
@@ -84,16 +57,17 @@ struct question {
 
 static struct question question_about(const struct ends *e)
 {
-    struct question q = {.head = {.nlmsg_len = sizeof q,
-                                  .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-                                  .nlmsg_flags = NLM_F_REQUEST},
-                         .body = {.sdiag_family = (uint8_t)e->family,
-                                  .sdiag_protocol = IPPROTO_TCP,
-                                  .idiag_states = UINT32_MAX}};
-    q.body.id.idiag_sport = e->near_port;
-    q.body.id.idiag_dport = e->far_port;
-    memcpy(q.body.id.idiag_src, e->near, sizeof e->near);
-    memcpy(q.body.id.idiag_dst, e->far, sizeof e->far);
+    struct question q = {
+        .head = {.nlmsg_len = sizeof q,
+                 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                 .nlmsg_flags = NLM_F_REQUEST},
+        .body = {.sdiag_family = e->near.family == 4 ? AF_INET : AF_INET6,
+                 .sdiag_protocol = IPPROTO_TCP,
+                 .idiag_states = UINT32_MAX}};
+    q.body.id.idiag_sport = htons(e->near.port);
+    q.body.id.idiag_dport = htons(e->far.port);
+    memcpy(q.body.id.idiag_src, e->near.ip, sizeof e->near.ip);
+    memcpy(q.body.id.idiag_dst, e->far.ip, sizeof e->far.ip);
     q.body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
     q.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
     return q;
@@ -132,26 +106,27 @@ static int ask_kernel(const struct ends *e, struct owner *o)
 
 /* ---------------------------------------------------------------- /proc/net */
 
-static char *print_end(char *to, size_t size, const uint32_t address[4],
-                       int words, uint16_t port)
+/* The words of an address as the kernel has them, and its port. */
+static char *print_end(char to[TEXT_SIZE], const struct wire_addr *end)
 {
     size_t done = 0;
-    for (int i = 0; i < words && done < size; i++)
+    for (int i = 0; i < (end->family == 4 ? 1 : 4); i++) {
+        uint32_t word;
+        memcpy(&word, end->ip + 4 * (size_t)i, sizeof word);
         done +=
-            (size_t)snprintf(to + done, size - done, "%08" PRIX32, address[i]);
-    (void)snprintf(to + done, size - done, ":%04X", (unsigned)ntohs(port));
+            (size_t)snprintf(to + done, TEXT_SIZE - done, "%08" PRIX32, word);
+    }
+    (void)snprintf(to + done, TEXT_SIZE - done, ":%04X", (unsigned)end->port);
     return to;
 }
 
-static int search_file(const char *path, const struct ends *e, int words,
-                       struct owner *o)
+static int search_file(const char *path, const struct ends *e, struct owner *o)
 {
-    char near[48], far[48], pair[100], line[512];
+    char near[TEXT_SIZE], far[TEXT_SIZE], pair[100], line[512];
     FILE *file = fopen(path, "re");
     if (!file) return -1;
-    (void)snprintf(pair, sizeof pair, ": %s %s ",
-                   print_end(near, sizeof near, e->near, words, e->near_port),
-                   print_end(far, sizeof far, e->far, words, e->far_port));
+    (void)snprintf(pair, sizeof pair, ": %s %s ", print_end(near, &e->near),
+                   print_end(far, &e->far));
     int found = 0;
     while (!found && fgets(line, sizeof line, file)) {
         const char *at = strstr(line, pair);
@@ -166,29 +141,29 @@ static int search_file(const char *path, const struct ends *e, int words,
 }
 
 /* A socket of IPv6 may carry IPv4. */
+static struct wire_addr mapped(const struct wire_addr *four)
+{
+    struct wire_addr six = {.family = 6, .port = four->port};
+    memset(six.ip + 10, 0xff, 2);
+    memcpy(six.ip + 12, four->ip, 4);
+    return six;
+}
+
 static int search_proc(const struct ends *e, struct owner *o)
 {
-    if (e->family == AF_INET6) return search_file("/proc/net/tcp6", e, 4, o);
-    int found = search_file("/proc/net/tcp", e, 1, o);
+    if (e->near.family == 6) return search_file("/proc/net/tcp6", e, o);
+    int found = search_file("/proc/net/tcp", e, o);
     if (found > 0) return found;
-    struct ends mapped = *e;
-    mapped.near[2] = mapped.far[2] = htonl(0xffff);
-    mapped.near[3] = e->near[0];
-    mapped.far[3] = e->far[0];
-    mapped.near[0] = mapped.far[0] = 0;
-    int other = search_file("/proc/net/tcp6", &mapped, 4, o);
+    struct ends six = {mapped(&e->near), mapped(&e->far)};
+    int other = search_file("/proc/net/tcp6", &six, o);
     return other < 0 ? found : other;
 }
 
 /* A kernel without inet_diag finds nothing, not even the own end. */
 static bool kernel_knows(const struct ends *e)
 {
-    struct ends own = {.family = e->family,
-                       .near_port = e->far_port,
-                       .far_port = e->near_port};
+    struct ends own = {e->far, e->near};
     struct owner o;
-    memcpy(own.near, e->far, sizeof own.near);
-    memcpy(own.far, e->near, sizeof own.far);
     return ask_kernel(&own, &o) > 0;
 }
 
@@ -206,18 +181,14 @@ static int find(const struct ends *e, struct owner *o)
 /* In a user namespace the users outside of it have one number for all. */
 static bool is_number_of_many(uint32_t uid)
 {
+    char text[256];
     uint32_t overflow = 65534, inside = 1, outside = 1, count = 0;
-    FILE *file = fopen("/proc/sys/kernel/overflowuid", "re");
-    if (file) {
-        if (fscanf(file, "%" SCNu32, &overflow) != 1) overflow = 65534;
-        (void)fclose(file);
-    }
+    if (small_file_read("/proc/sys/kernel/overflowuid", text, sizeof text))
+        (void)sscanf(text, "%" SCNu32, &overflow);
     if (uid != overflow) return false;
-    file = fopen("/proc/self/uid_map", "re");
-    if (!file) return true;
-    int got = fscanf(file, "%" SCNu32 " %" SCNu32 " %" SCNu32, &inside,
+    if (!small_file_read("/proc/self/uid_map", text, sizeof text)) return true;
+    int got = sscanf(text, "%" SCNu32 " %" SCNu32 " %" SCNu32, &inside,
                      &outside, &count);
-    (void)fclose(file);
     return got != 3 || inside != 0 || outside != 0 || count != UINT32_MAX;
 }
 
@@ -262,8 +233,7 @@ enum same_user same_user_of_called(int fd, uint32_t *uid)
     int found = find(&e, &o);
     if (found <= 0 || o.listens) return absent(&e, found);
     if (o.inode == 0) { /* not accepted yet: by whom will it be? */
-        memset(e.far, 0, sizeof e.far);
-        e.far_port = 0;
+        e.far = (struct wire_addr){.family = e.near.family};
         if (ask_kernel(&e, &o) <= 0 || !o.listens) return SAME_USER_ENDED;
     }
     return judge(fd, &o, uid);

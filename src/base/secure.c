@@ -2,6 +2,7 @@
 #include "secure.h"
 
 #include "secure_channel.h"
+#include "hex.h"
 #include "secure_library.h"
 
 #include <stdio.h>
@@ -32,8 +33,7 @@ void secure_psk_of_key(struct secure_psk *psk,
                        sizeof label - 1, digest, NULL))
         return; /* no channel opens without the library */
     memcpy(psk->identity, "run-", 4);
-    for (size_t i = 0; i < 16; i++)
-        snprintf(psk->identity + 4 + 2 * i, 3, "%02x", digest[i]);
+    hex_print(digest, 16, psk->identity + 4);
 }
 
 struct secure *secure_open(const struct secure_keys *keys,

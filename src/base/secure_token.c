@@ -1,7 +1,8 @@
 /* secure_token.c - see secure_token.h. */
 #include "secure_token.h"
 
-#include "secure_hex.h"
+#include "cursor.h"
+#include "hex.h"
 #include "secure_library.h"
 
 #include <string.h>
@@ -174,18 +175,21 @@ bool token_public(const uint8_t seed[TOKEN_SEED_SIZE],
 /* ------------------------------------------------------------------- the form
  */
 
-static uint8_t *put(uint8_t *to, uint64_t value, size_t size)
+/* All but the signature, in either direction. */
+static void plain_field(struct cursor *c, struct token *t,
+                        uint8_t issuer[ISSUER])
 {
-    for (size_t i = 0; i < size; i++)
-        to[i] = (uint8_t)(value >> (8 * (size - 1 - i)) & 0xff);
-    return to + size;
-}
-
-static uint64_t get(const uint8_t **from, size_t size)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < size; i++) value = value << 8 | *(*from)++;
-    return value;
+    uint8_t version = VERSION, length = (uint8_t)strlen(t->grant.name);
+    cursor_u8(c, &version);
+    cursor_bytes(c, issuer, ISSUER);
+    cursor_flag(c, &t->grant.any_group);
+    cursor_u32(c, &t->grant.group);
+    cursor_u8(c, &t->grant.rights);
+    cursor_u64(c, &t->issued);
+    cursor_u64(c, &t->expires);
+    cursor_u8(c, &length);
+    if (length > GRANT_NAME_MAX) c->failed = true;
+    if (!c->failed) cursor_bytes(c, (uint8_t *)t->grant.name, length);
 }
 
 static bool is_plausible(const struct token *t)
@@ -196,39 +200,26 @@ static bool is_plausible(const struct token *t)
            (t->expires == 0 || t->expires > t->issued);
 }
 
-static size_t put_plain(const struct token *t,
-                        const uint8_t public_key[TOKEN_PUBLIC_SIZE],
+static size_t put_plain(const struct token *token,
+                        uint8_t public_key[TOKEN_PUBLIC_SIZE],
                         uint8_t plain[PLAIN_MOST])
 {
-    size_t length = strlen(t->grant.name);
-    uint8_t *to = put(plain, VERSION, 1);
-    memcpy(to, public_key, ISSUER);
-    to = put(to + ISSUER, t->grant.any_group, 1);
-    to = put(to, t->grant.any_group ? 0 : t->grant.group, 4);
-    to = put(to, t->grant.rights, 1);
-    to = put(to, t->issued, 8);
-    to = put(to, t->expires, 8);
-    to = put(to, length, 1);
-    memcpy(to, t->grant.name, length);
-    return FIXED + length;
+    struct token t = *token;
+    struct cursor c = {.out = plain, .left = PLAIN_MOST};
+    if (t.grant.any_group) t.grant.group = 0;
+    plain_field(&c, &t, public_key);
+    return c.done;
 }
 
-/* All but the signature is what put_plain() makes. False: it is not. */
+/* False: it is not what put_plain() makes. */
 static bool get_plain(struct token *t, const uint8_t *plain, size_t size)
 {
-    const uint8_t *from = plain + 1 + ISSUER;
+    struct cursor c = {.in = plain, .left = size};
+    uint8_t issuer[ISSUER];
     *t = (struct token){0};
-    uint64_t flags = get(&from, 1);
-    t->grant.any_group = flags != 0;
-    t->grant.group = (uint32_t)get(&from, 4);
-    t->grant.rights = (uint8_t)get(&from, 1);
-    t->issued = get(&from, 8);
-    t->expires = get(&from, 8);
-    size_t length = (size_t)get(&from, 1);
-    if (flags > 1 || length > GRANT_NAME_MAX || size != FIXED + length)
-        return false;
-    memcpy(t->grant.name, from, length);
-    return strlen(t->grant.name) == length && is_plausible(t);
+    plain_field(&c, t, issuer);
+    return !c.failed && FIXED + strlen(t->grant.name) == size &&
+           is_plausible(t);
 }
 
 /* -------------------------------------------------------------------- tokens
@@ -283,7 +274,8 @@ enum token_fault token_open(const char *identity,
 void token_link_key(struct secure_psk *psk, const uint64_t proof[2])
 {
     uint8_t bytes[16], key[DIGEST] = {0};
-    (void)put(put(bytes, proof[0], 8), proof[1], 8);
+    struct cursor c = {.out = bytes, .left = sizeof bytes};
+    for (int i = 0; i < 2; i++) cursor_u64(&c, &(uint64_t){proof[i]});
     (void)derive(bytes, sizeof bytes, "the key of links", NULL, 0, key);
     secure_psk_of_key(psk, key);
 }

@@ -7,6 +7,7 @@
 #include "manifest.h"
 
 #include "../base/dtype.h"
+#include "../base/hex.h"
 #include "../hash/hash.h"
 
 enum { ENTRY_BYTES_MIN = 64, TAIL = 16 + 4 }; /* digits, "\"\n}\n" */
@@ -59,12 +60,6 @@ static bool number(struct manifest_text *t, uint64_t most, uint64_t *value)
     bool long_zero = t->at - first > 1 && t->bytes[first] == '0';
     if (t->at == first || long_zero) return fail(t, "a number");
     return true;
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static bool hex(struct manifest_text *t, int digits, uint64_t *value)

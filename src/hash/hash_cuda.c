@@ -14,8 +14,7 @@ enum { LIST_COUNT = 65536 };
 struct hash_cuda {
     int device;
     cudaError_t error;
-    uint64_t *list;   /* device: LIST_COUNT block hashes, then one sum */
-    uint64_t *result; /* pinned: the sum */
+    uint64_t *list; /* device: LIST_COUNT block hashes */
 };
 
 struct hash_cuda *hash_cuda_open(int device)
@@ -27,9 +26,7 @@ struct hash_cuda *hash_cuda_open(int device)
     bool ok = cudaGetDevice(&before) == cudaSuccess &&
               cudaSetDevice(device) == cudaSuccess;
     if (ok) {
-        ok = cudaMalloc((void **)&ctx->list, (LIST_COUNT + 1) * 8) ==
-                 cudaSuccess &&
-             cudaMallocHost((void **)&ctx->result, 8) == cudaSuccess;
+        ok = cudaMalloc((void **)&ctx->list, LIST_COUNT * 8) == cudaSuccess;
         (void)cudaSetDevice(before);
     }
     if (ok) return ctx;
@@ -44,13 +41,7 @@ void hash_cuda_close(struct hash_cuda *ctx)
 {
     if (!ctx) return;
     if (ctx->list) (void)cudaFree(ctx->list);
-    if (ctx->result) (void)cudaFreeHost(ctx->result);
     free(ctx);
-}
-
-const char *hash_cuda_error(const struct hash_cuda *ctx)
-{
-    return cudaGetErrorString(ctx->error);
 }
 
 /* Keeps the first error; true if there is none so far. */
@@ -65,26 +56,6 @@ static bool device_enter(struct hash_cuda *ctx, int *before)
     ctx->error = cudaSuccess;
     return check(ctx, cudaGetDevice(before)) &&
            check(ctx, cudaSetDevice(ctx->device));
-}
-
-bool hash_cuda_bytes(struct hash_cuda *ctx, const void *data, uint64_t size,
-                     void *stream, uint64_t *hash)
-{
-    uint64_t *sum = ctx->list + LIST_COUNT;
-    const uint64_t count = hash_block_count(size);
-    int before = 0;
-    assert(data || size == 0);
-    if (!device_enter(ctx, &before)) return false;
-    if (check(ctx, cudaMemsetAsync(sum, 0, 8, stream)) &&
-        (count == 0 ||
-         check(ctx, (cudaError_t)hash_kernel_launch(data, size, 0, count, NULL,
-                                                    sum, stream))) &&
-        check(ctx, cudaMemcpyAsync(ctx->result, sum, 8, cudaMemcpyDeviceToHost,
-                                   stream)) &&
-        check(ctx, cudaStreamSynchronize(stream)))
-        *hash = hash_finish(*ctx->result, size);
-    check(ctx, cudaSetDevice(before));
-    return ctx->error == cudaSuccess;
 }
 
 bool hash_cuda_blocks(struct hash_cuda *ctx, const void *data, uint64_t size,
@@ -123,19 +94,6 @@ struct hash_cuda *hash_cuda_open(int device)
 void hash_cuda_close(struct hash_cuda *ctx)
 {
     assert(!ctx);
-}
-
-const char *hash_cuda_error(const struct hash_cuda *ctx)
-{
-    (void)ctx;
-    return "built without CUDA";
-}
-
-bool hash_cuda_bytes(struct hash_cuda *ctx, const void *data, uint64_t size,
-                     void *stream, uint64_t *hash)
-{
-    (void)ctx, (void)data, (void)size, (void)stream, (void)hash;
-    return false;
 }
 
 bool hash_cuda_blocks(struct hash_cuda *ctx, const void *data, uint64_t size,

@@ -14,17 +14,13 @@ struct hash_cuda;
 struct hash_cuda *hash_cuda_open(int device);
 void hash_cuda_close(struct hash_cuda *ctx);
 
-/* Like hash_bytes() and hash_blocks(), of memory that the device can read,
- * after all work queued on `stream` (a cudaStream_t, NULL = the default
- * stream). They wait for the result; `hash` and `out` are in host memory. The
- * calling thread's current device is restored. False: the device failed (see
- * hash_cuda_error()), and the results are unspecified. */
-bool hash_cuda_bytes(struct hash_cuda *ctx, const void *data, uint64_t size,
-                     void *stream, uint64_t *hash);
+/* Like hash_blocks(), of memory that the device can read, after all work queued
+ * on `stream` (a cudaStream_t, NULL = the default stream). It waits for the
+ * result; `out` is in host memory. The calling thread's current device is
+ * restored. False: the device failed, and the results are unspecified. */
 bool hash_cuda_blocks(struct hash_cuda *ctx, const void *data, uint64_t size,
                       uint64_t first, uint64_t count, void *stream,
                       uint64_t *out);
-const char *hash_cuda_error(const struct hash_cuda *ctx);
 
 /* kernels/hash.cu: hashes blocks [first, first + count), 1 <= count <= 2^32,
  * into out[0..count) unless that is NULL and adds their hash_sum() to *sum

@@ -1,6 +1,8 @@
 /* bind.c - reads the processor topology and binds ranks to it. */
 #include "bind.h"
 
+#include "../base/small_file.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,14 +88,10 @@ bool bind_parse_map(struct bind *bind, const char *text)
 
 static int number_in(const char *format, int cpu)
 {
-    char path[128];
-    int number = 0;
+    char path[128], text[32];
     snprintf(path, sizeof path, format, cpu);
-    FILE *file = fopen(path, "re");
-    if (!file) return 0;
-    if (fscanf(file, "%d", &number) != 1) number = 0;
-    fclose(file);
-    return number;
+    (void)small_file_read(path, text, sizeof text);
+    return (int)strtol(text, NULL, 10);
 }
 
 static int numa_of(int cpu)

@@ -1,6 +1,8 @@
 /* state_file.c - see state_file.h. */
 #include "state_file.h"
 
+#include "../base/small_file.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,32 +25,16 @@ bool state_fault(char *line, const char *format, ...)
     return false;
 }
 
-/* The text of a small file. */
-static bool slurp(int fd, char *text, size_t size)
-{
-    ssize_t got = fd < 0 ? -1 : pread(fd, text, size - 1, 0);
-    text[got > 0 ? got : 0] = '\0';
-    return got > 0;
-}
-
-static bool slurp_path(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool good = slurp(fd, text, size);
-    if (fd >= 0) close(fd);
-    return good;
-}
-
 bool identity_of(int pid, struct identity *who)
 {
     char path[64], text[1024];
     *who = (struct identity){.pid = pid};
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (!slurp_path("/proc/sys/kernel/random/boot_id", who->boot,
-                    sizeof who->boot))
+    if (!small_file_read("/proc/sys/kernel/random/boot_id", who->boot,
+                         sizeof who->boot))
         return false;
     who->boot[strcspn(who->boot, "\n")] = '\0';
-    if (!slurp_path(path, text, sizeof text)) return false;
+    if (!small_file_read(path, text, sizeof text)) return false;
     char *at = strrchr(text, ')'); /* the name may have blanks */
     for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
     if (!at) return false;
@@ -109,8 +95,8 @@ bool state_read(const char *file, struct state *s, char *line)
     if (fd < 0) return state_fault(line, "%s: %s", file, strerror(errno));
     bool trusted = is_trusted(fd);
     char *text = memory_get(STATE_SIZE_MAX, 1);
-    bool good =
-        trusted && slurp(fd, text, STATE_SIZE_MAX) && state_parse(s, text);
+    bool good = trusted && pread(fd, text, STATE_SIZE_MAX - 1, 0) > 0 &&
+                state_parse(s, text);
     free(text);
     close(fd);
     if (good) return true;

@@ -207,7 +207,7 @@ static void warn_deadline(const char *text)
 pccl_ns comm_own_deadline(const pcclComm_t *c)
 {
     if (c->deadline_ms > 0) return c->deadline_ms * PCCL_MS;
-    pccl_ns set = env_deadline_ns(warn_deadline);
+    pccl_ns set = env_seconds_ns("PCCL_DEADLINE", warn_deadline);
     return set > 0 ? set : DEADLINE_DEFAULT_MS * PCCL_MS;
 }
 

@@ -117,15 +117,16 @@ static int join_any(pcclComm_t *c)
 static pccl_ns wait_for_master(const pcclComm_t *c)
 {
     bool list = c->masters && strchr(c->masters, ',');
-    pccl_ns grace =
-        c->master_wait > 0 ? c->master_wait : env_master_grace_ns(warn_grace);
+    pccl_ns grace = c->master_wait > 0
+                        ? c->master_wait
+                        : env_seconds_ns("PCCL_MASTER_GRACE", warn_grace);
     return list && grace < c->patience ? c->patience : grace;
 }
 
 static int join_in_time(pcclComm_t *c)
 {
     pccl_ns until = comm_limit(c);
-    c->patience = env_patience_ns(warn_patience);
+    c->patience = env_seconds_ns("PCCL_MASTER_PATIENCE", warn_patience);
     if (c->patience == 0) c->patience = MASTER_PATIENCE_DEFAULT;
     pccl_ns wait = wait_for_master(c);
     comm_spare_wait(c, until);

@@ -2,6 +2,8 @@
  * operator (rule W1). A few small files are read once per heartbeat. */
 #include "comm.h"
 
+#include "../base/small_file.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,23 +13,11 @@
 
 enum { TEXT_SIZE = 512 };
 
-static bool read_text(const char *path, char text[TEXT_SIZE])
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    text[0] = '\0';
-    if (fd < 0) return false;
-    ssize_t size = read(fd, text, TEXT_SIZE - 1);
-    close(fd);
-    if (size <= 0) return false;
-    text[size] = '\0';
-    return true;
-}
-
 /* The main thread: a program computes there, or in threads that it started. */
 static char main_state(void)
 {
     char text[TEXT_SIZE];
-    if (!read_text("/proc/self/stat", text)) return 0;
+    if (!small_file_read("/proc/self/stat", text, sizeof text)) return 0;
     const char *end = strrchr(text, ')'); /* the name may hold anything */
     char state = end && end[1] == ' ' ? end[2] : 0;
     return state >= 'A' && state <= 'z' ? state : 0;
@@ -38,7 +28,7 @@ static pccl_ns main_delay(void)
 {
     char text[TEXT_SIZE];
     int64_t delay = 0;
-    if (!read_text("/proc/self/schedstat", text)) return 0;
+    if (!small_file_read("/proc/self/schedstat", text, sizeof text)) return 0;
     (void)sscanf(text, "%*u %" SCNd64, &delay);
     return delay;
 }

@@ -79,7 +79,7 @@ launch/job.c launch/job_host.c launch/job_rank.c launch/job_drain.c
 launch/job_watch.c launch/job_restart.c launch/proc.c launch/program_path.c
 launch/forward.c launch/input.c launch/rank_env.c launch/bind_hwloc.c base/log.c
 base/log_file.c base/file_pattern.c peer/timeline.c peer/timeline_text.c
-base/host.c base/descriptors.c launch/bind.c launch/reach.c launch/host_room.c
+base/host.c base/small_file.c base/descriptors.c launch/bind.c launch/reach.c launch/host_room.c
 launch/descriptor.c launch/hook.c launch/surroundings.c launch/coordinators.c
 launch/web.c
 launch/state_file.c peer/api_env.c peer/comm_join.c

@@ -226,9 +226,9 @@ static bool is_seconds(int64_t ns)
 
 static void read_all(void)
 {
-    assert(is_seconds(env_deadline_ns(warn)));
-    assert(is_seconds(env_patience_ns(warn)));
-    assert(is_seconds(env_master_grace_ns(warn)));
+    assert(is_seconds(env_seconds_ns("PCCL_DEADLINE", warn)));
+    assert(is_seconds(env_seconds_ns("PCCL_MASTER_PATIENCE", warn)));
+    assert(is_seconds(env_seconds_ns("PCCL_MASTER_GRACE", warn)));
     assert(is_seconds(env_stall_ns(warn)));
     assert(env_rank() >= -1);
     assert(env_drain_signal() >= 0);

@@ -25,7 +25,6 @@
 /* The outside of these files. */
 static int fuzz_open(const char *path, int flags);
 static ssize_t fuzz_read(int fd, void *bytes, size_t size);
-static FILE *fuzz_fopen(const char *path, const char *how);
 static DIR *fuzz_opendir(const char *path);
 static struct dirent *fuzz_readdir(DIR *dir);
 static int fuzz_closedir(DIR *dir);
@@ -42,7 +41,6 @@ static int fuzz_poll(struct pollfd *fds, nfds_t count, int ms);
 
 #define open fuzz_open
 #define read fuzz_read
-#define fopen fuzz_fopen
 #define opendir fuzz_opendir
 #define readdir fuzz_readdir
 #define closedir fuzz_closedir
@@ -57,11 +55,11 @@ static int fuzz_poll(struct pollfd *fds, nfds_t count, int ms);
 #define poll(fds, count, ms) fuzz_poll(fds, count, ms)
 #include "../../src/base/descriptors.c"
 #include "../../src/base/host.c"
+#include "../../src/base/small_file.c"
 #include "../../src/launch/bind.c"
 #include "../../src/launch/reach.c"
 #undef open
 #undef read
-#undef fopen
 #undef socket
 #include "../../src/launch/host_room.h"
 #include "fuzz.h"
@@ -118,16 +116,10 @@ static int fuzz_open(const char *path, int flags)
 
 static ssize_t fuzz_read(int fd, void *bytes, size_t size)
 {
-    assert(fd >= 0 && size >= content_size);
-    memcpy(bytes, content, content_size);
-    return (ssize_t)content_size;
-}
-
-static FILE *fuzz_fopen(const char *path, const char *how)
-{
-    assert(*how == 'r');
-    size_t size = content_of(path);
-    return size == 0 ? NULL : fmemopen(content, size, "r");
+    assert(fd >= 0);
+    if (size > content_size) size = content_size;
+    memcpy(bytes, content, size);
+    return (ssize_t)size;
 }
 
 static struct dirent entry;

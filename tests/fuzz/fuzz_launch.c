@@ -343,9 +343,9 @@ static void environment(const uint8_t *in, size_t size)
         text[i] = digits[in[i] % (sizeof digits - 1)];
     (void)setenv("PCCL_DEADLINE", text, 1);
     (void)setenv("PCCL_MASTER_PATIENCE", text, 1);
-    int64_t ns = env_deadline_ns(ignore);
+    int64_t ns = env_seconds_ns("PCCL_DEADLINE", ignore);
     assert(ns == 0 || (ns >= PCCL_MS * 10 && ns <= 1000000 * PCCL_S));
-    assert(env_patience_ns(ignore) == ns);
+    assert(env_seconds_ns("PCCL_MASTER_PATIENCE", ignore) == ns);
     (void)env_is_known(text);
 }
 

@@ -145,7 +145,7 @@ static pcclResult_t run(pcclMasterInstance_t *m)
         .loop = m->loop,
         .host = m->host,
         .port = m->port,
-        .deadline = env_deadline_ns(warn_deadline),
+        .deadline = env_seconds_ns("PCCL_DEADLINE", warn_deadline),
         .relays = env_relays(),
         .warn_after = env_stall_ns(warn_stall),
         .warn = warn_line,

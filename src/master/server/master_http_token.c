@@ -1,6 +1,7 @@
 /* master_http_token.c - who needs a token, and which one will do. */
 #include "master_http.h"
 
+#include "../../base/hex.h"
 #include "http_gate.h"
 
 #include <string.h>
@@ -13,15 +14,10 @@ bool master_http_is_public(const char *host)
 
 bool master_http_new_token(char token[MASTER_HTTP_TOKEN_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
-    unsigned char bytes[(MASTER_HTTP_TOKEN_SIZE - 1) / 2];
+    uint8_t bytes[(MASTER_HTTP_TOKEN_SIZE - 1) / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return false;
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        token[2 * i] = digits[bytes[i] >> 4];
-        token[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    token[MASTER_HTTP_TOKEN_SIZE - 1] = '\0';
+    hex_print(bytes, sizeof bytes, token);
     return true;
 }
 

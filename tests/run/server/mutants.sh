@@ -55,7 +55,7 @@ a seal is not checked (K11)|base/secure_token.c|s/l->EVP_DecryptFinal_ex(c, plai
 a version is like another (K12)|base/secure_token.c|s/if (plain.0. != VERSION) return TOKEN_BROKEN;//
 all tokens have one secret (K11)|base/secure_token.c|s/"the secret of a token", sealed, size,/"the secret of a token", sealed, 0 * size,/
 any right is one (K12)|base/secure_token.c|s/(t->grant.rights . .all) == 0 ../true \&\&/
-bytes behind a token do not count (K12)|base/secure_token.c|s/ .. size != FIXED + length)/ || size < FIXED)/
+bytes behind a token do not count (K12)|base/secure_token.c|s/strlen(t->grant.name) == size/strlen(t->grant.name) <= size/
 links have one key for ever (K14)|base/secure_token.c|s/derive(bytes, sizeof bytes, "the key of links"/derive(bytes, 0, "the key of links"/
 a token is good before its time (K12)|base/secure_token_text.c|s/return TOKEN_EARLY;/return TOKEN_FINE;/
 a token never expires (K12)|base/secure_token_text.c|s/return TOKEN_EXPIRED;/return TOKEN_FINE;/

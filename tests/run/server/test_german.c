@@ -36,7 +36,7 @@ static void warn(const char *text)
 static void variable(void **state)
 {
     (void)state;
-    assert_int_equal(env_deadline_ns(warn), 2500000000);
+    assert_int_equal(env_seconds_ns("PCCL_DEADLINE", warn), 2500000000);
 }
 
 static void member(void **state)

@@ -60,14 +60,14 @@ static void environment(void **state)
 {
     (void)state;
     setenv("PCCL_DEADLINE", "2.5", 1);
-    assert_int_equal(env_deadline_ns(warn), 2500000000);
+    assert_int_equal(env_seconds_ns("PCCL_DEADLINE", warn), 2500000000);
     setenv("PCCL_MASTER_PATIENCE", ".25", 1);
-    assert_int_equal(env_patience_ns(warn), 250000000);
+    assert_int_equal(env_seconds_ns("PCCL_MASTER_PATIENCE", warn), 250000000);
     assert_int_equal(warnings, 0);
     setenv("PCCL_DEADLINE", "2,5", 1);
-    assert_int_equal(env_deadline_ns(warn), 0);
+    assert_int_equal(env_seconds_ns("PCCL_DEADLINE", warn), 0);
     setenv("PCCL_DEADLINE", "1e999", 1);
-    assert_int_equal(env_deadline_ns(warn), 0);
+    assert_int_equal(env_seconds_ns("PCCL_DEADLINE", warn), 0);
     assert_int_equal(warnings, 2);
 }
 

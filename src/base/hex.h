@@ -1,6 +1,6 @@
-/* secure_hex.h - bytes as hexadecimal digits of one form: lower case. */
-#ifndef PCCL_SECURE_HEX_H
-#define PCCL_SECURE_HEX_H
+/* hex.h - bytes as hexadecimal digits of one form: lower case. */
+#ifndef PCCL_HEX_H
+#define PCCL_HEX_H
 
 #include "base.h"
 
