@@ -1,6 +1,5 @@
 /* coll_api.c - reductions, broadcast and barrier: converts arguments to a
- * struct coll. Each exists blocking, nonblocking and persistent, with narrow
- * and wide counts; the VARIANT macros generate the six forms. */
+ * struct coll. */
 #include "coll_check.h"
 #include "rank_use.h"
 
@@ -9,24 +8,14 @@
 /* ------------------------------------------------------------------- barrier
  */
 
-static int barrier(MPI_Comm handle, struct mode mode, const char *function)
+int mpi_Barrier(struct comm *comm, struct mode mode)
 {
-    BEGIN_OR_AGAIN(handle, NULL, NULL, .call = CALL_BARRIER);
+    OPEN_OR_AGAIN(comm, NULL, NULL, mode, .call = CALL_BARRIER);
     coll.call = CALL_BARRIER;
     coll.step = step_barrier;
     coll.uses = USES_NOTHING;
     return coll_go(&coll, mode);
 }
-
-#define BARRIER_VARIANT(name, extra, mode)                                     \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(MPI_Comm comm extra)                                       \
-    {                                                                          \
-        return barrier(comm, mode, __func__);                                  \
-    }
-BARRIER_VARIANT(Barrier, , NOW)
-BARRIER_VARIANT(Ibarrier, REQUEST, STARTED)
-BARRIER_VARIANT(Barrier_init, PREPARE, PREPARED)
 
 /* ----------------------------------------------------------------- broadcast
  */
@@ -42,11 +31,11 @@ static void describe_bcast(struct coll *coll, struct block *send,
         send[coll_place(coll, r)] = whole;
 }
 
-static int bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
-                 MPI_Comm handle, struct mode mode, const char *function)
+int mpi_Bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
+              struct comm *comm, struct mode mode)
 {
-    BEGIN_OR_AGAIN(handle, NULL, buffer, .call = CALL_BCAST, .root = root,
-                   .type = type, .count = count);
+    OPEN_OR_AGAIN(comm, NULL, buffer, mode, .call = CALL_BCAST, .root = root,
+                  .type = type, .count = count);
     coll.call = CALL_BCAST;
     CHECK(check_root(&coll, root));
     coll.step = comm->remote ? step_exchange : step_broadcast;
@@ -60,20 +49,6 @@ static int bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
     CHECK(check_data(buffer, count, type, &coll.recvtype));
     return coll_go(&coll, mode);
 }
-
-#define BCAST_VARIANT(name, count_t, extra, mode)                              \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type, int root,  \
-                    MPI_Comm comm extra)                                       \
-    {                                                                          \
-        return bcast(buffer, count, type, root, comm, mode, __func__);         \
-    }
-BCAST_VARIANT(Bcast, int, , NOW)
-BCAST_VARIANT(Bcast_c, MPI_Count, , NOW)
-BCAST_VARIANT(Ibcast, int, REQUEST, STARTED)
-BCAST_VARIANT(Bcast_init, int, PREPARE, PREPARED)
-BCAST_VARIANT(Ibcast_c, MPI_Count, REQUEST, STARTED)
-BCAST_VARIANT(Bcast_init_c, MPI_Count, PREPARE, PREPARED)
 
 /* ---------------------------------------------------------------- reductions
  */
@@ -142,12 +117,12 @@ static int reduction(struct coll *coll, const void *sendbuf, void *recvbuf,
     return coll_go(coll, mode);
 }
 
-static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
-                     MPI_Datatype type, MPI_Op op, MPI_Comm handle,
-                     struct mode mode, const char *function)
+int mpi_Allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
+                  MPI_Datatype type, MPI_Op op, struct comm *comm,
+                  struct mode mode)
 {
-    BEGIN_OR_AGAIN(handle, sendbuf, recvbuf, .call = CALL_ALLREDUCE,
-                   .type = type, .op = op, .count = count);
+    OPEN_OR_AGAIN(comm, sendbuf, recvbuf, mode, .call = CALL_ALLREDUCE,
+                  .type = type, .op = op, .count = count);
     coll.call = CALL_ALLREDUCE;
     coll.reduction.keep = coll.reduction.everyone = true;
     coll.reduction.keep_count = count;
@@ -155,11 +130,10 @@ static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
     return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
-static int scan(const void *sendbuf, void *recvbuf, MPI_Count count,
-                MPI_Datatype type, MPI_Op op, MPI_Comm handle, struct mode mode,
-                const char *function)
+int mpi_Scan(const void *sendbuf, void *recvbuf, MPI_Count count,
+             MPI_Datatype type, MPI_Op op, struct comm *comm, struct mode mode)
 {
-    BEGIN(handle);
+    OPEN(comm, mode.function);
     coll.call = CALL_SCAN;
     coll.reduction.keep = true;
     coll.reduction.keep_count = count;
@@ -167,11 +141,11 @@ static int scan(const void *sendbuf, void *recvbuf, MPI_Count count,
     return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
-static int exscan(const void *sendbuf, void *recvbuf, MPI_Count count,
-                  MPI_Datatype type, MPI_Op op, MPI_Comm handle,
-                  struct mode mode, const char *function)
+int mpi_Exscan(const void *sendbuf, void *recvbuf, MPI_Count count,
+               MPI_Datatype type, MPI_Op op, struct comm *comm,
+               struct mode mode)
 {
-    BEGIN(handle);
+    OPEN(comm, mode.function);
     coll.call = CALL_EXSCAN;
     coll.reduction.keep = true;
     coll.reduction.keep_count = count;
@@ -198,15 +172,15 @@ static void reduce_to_root(struct coll *coll)
     coll->reduction.keep_count = coll->reduction.keep ? coll->recvcount : 0;
 }
 
-static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
-                  MPI_Datatype type, MPI_Op op, int root, MPI_Comm handle,
-                  struct mode mode, const char *function)
+int mpi_Reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
+               MPI_Datatype type, MPI_Op op, int root, struct comm *comm,
+               struct mode mode)
 {
     /* A loss may change who gets the result. */
     bool may = world.policy != FAILURE_SHRINK;
-    BEGIN_OR_AGAIN(handle, sendbuf, recvbuf,
-                   .call = may ? CALL_REDUCE : CALL_INTERNAL, .root = root,
-                   .type = type, .op = op, .count = count);
+    OPEN_OR_AGAIN(comm, sendbuf, recvbuf, mode,
+                  .call = may ? CALL_REDUCE : CALL_INTERNAL, .root = root,
+                  .type = type, .op = op, .count = count);
     coll.call = CALL_REDUCE;
     CHECK(check_root(&coll, root));
     coll.rooted = true;
@@ -220,12 +194,11 @@ static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
     return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
-static int reduce_scatter(const void *sendbuf, void *recvbuf,
-                          struct numbers counts, MPI_Datatype type, MPI_Op op,
-                          MPI_Comm handle, struct mode mode,
-                          const char *function)
+int mpi_Reduce_scatter(const void *sendbuf, void *recvbuf,
+                       struct numbers counts, MPI_Datatype type, MPI_Op op,
+                       struct comm *comm, struct mode mode)
 {
-    BEGIN(handle);
+    OPEN(comm, mode.function);
     coll.call = CALL_REDUCE_SCATTER;
     MPI_Count total = 0;
     if (numbers_null(counts)) CHECK(MPI_ERR_ARG);
@@ -249,12 +222,11 @@ static int reduce_scatter(const void *sendbuf, void *recvbuf,
     return reduction(&coll, sendbuf, recvbuf, total, type, op, mode);
 }
 
-static int reduce_scatter_block(const void *sendbuf, void *recvbuf,
-                                MPI_Count count, MPI_Datatype type, MPI_Op op,
-                                MPI_Comm handle, struct mode mode,
-                                const char *function)
+int mpi_Reduce_scatter_block(const void *sendbuf, void *recvbuf,
+                             MPI_Count count, MPI_Datatype type, MPI_Op op,
+                             struct comm *comm, struct mode mode)
 {
-    BEGIN(handle);
+    OPEN(comm, mode.function);
     coll.call = CALL_REDUCE_SCATTER_BLOCK;
     if (count < 0) CHECK(MPI_ERR_COUNT);
     const struct group *members = comm_members(comm);
@@ -265,72 +237,3 @@ static int reduce_scatter_block(const void *sendbuf, void *recvbuf,
     return reduction(&coll, sendbuf, recvbuf, count * members->size, type, op,
                      mode);
 }
-
-#define REDUCTION_VARIANT(name, count_t, body, extra, mode)                    \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(const void *sendbuf, void *recvbuf, count_t count,         \
-                    MPI_Datatype type, MPI_Op op, MPI_Comm comm extra)         \
-    {                                                                          \
-        return body(sendbuf, recvbuf, count, type, op, comm, mode, __func__);  \
-    }
-REDUCTION_VARIANT(Allreduce, int, allreduce, , NOW)
-REDUCTION_VARIANT(Allreduce_c, MPI_Count, allreduce, , NOW)
-REDUCTION_VARIANT(Iallreduce, int, allreduce, REQUEST, STARTED)
-REDUCTION_VARIANT(Allreduce_init, int, allreduce, PREPARE, PREPARED)
-REDUCTION_VARIANT(Iallreduce_c, MPI_Count, allreduce, REQUEST, STARTED)
-REDUCTION_VARIANT(Allreduce_init_c, MPI_Count, allreduce, PREPARE, PREPARED)
-REDUCTION_VARIANT(Scan, int, scan, , NOW)
-REDUCTION_VARIANT(Scan_c, MPI_Count, scan, , NOW)
-REDUCTION_VARIANT(Iscan, int, scan, REQUEST, STARTED)
-REDUCTION_VARIANT(Scan_init, int, scan, PREPARE, PREPARED)
-REDUCTION_VARIANT(Iscan_c, MPI_Count, scan, REQUEST, STARTED)
-REDUCTION_VARIANT(Scan_init_c, MPI_Count, scan, PREPARE, PREPARED)
-REDUCTION_VARIANT(Exscan, int, exscan, , NOW)
-REDUCTION_VARIANT(Exscan_c, MPI_Count, exscan, , NOW)
-REDUCTION_VARIANT(Iexscan, int, exscan, REQUEST, STARTED)
-REDUCTION_VARIANT(Exscan_init, int, exscan, PREPARE, PREPARED)
-REDUCTION_VARIANT(Iexscan_c, MPI_Count, exscan, REQUEST, STARTED)
-REDUCTION_VARIANT(Exscan_init_c, MPI_Count, exscan, PREPARE, PREPARED)
-REDUCTION_VARIANT(Reduce_scatter_block, int, reduce_scatter_block, , NOW)
-REDUCTION_VARIANT(Reduce_scatter_block_c, MPI_Count, reduce_scatter_block, ,
-                  NOW)
-REDUCTION_VARIANT(Ireduce_scatter_block, int, reduce_scatter_block, REQUEST,
-                  STARTED)
-REDUCTION_VARIANT(Reduce_scatter_block_init, int, reduce_scatter_block, PREPARE,
-                  PREPARED)
-REDUCTION_VARIANT(Ireduce_scatter_block_c, MPI_Count, reduce_scatter_block,
-                  REQUEST, STARTED)
-REDUCTION_VARIANT(Reduce_scatter_block_init_c, MPI_Count, reduce_scatter_block,
-                  PREPARE, PREPARED)
-
-#define REDUCE_VARIANT(name, count_t, extra, mode)                             \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(const void *sendbuf, void *recvbuf, count_t count,         \
-                    MPI_Datatype type, MPI_Op op, int root,                    \
-                    MPI_Comm comm extra)                                       \
-    {                                                                          \
-        return reduce(sendbuf, recvbuf, count, type, op, root, comm, mode,     \
-                      __func__);                                               \
-    }
-REDUCE_VARIANT(Reduce, int, , NOW)
-REDUCE_VARIANT(Reduce_c, MPI_Count, , NOW)
-REDUCE_VARIANT(Ireduce, int, REQUEST, STARTED)
-REDUCE_VARIANT(Reduce_init, int, PREPARE, PREPARED)
-REDUCE_VARIANT(Ireduce_c, MPI_Count, REQUEST, STARTED)
-REDUCE_VARIANT(Reduce_init_c, MPI_Count, PREPARE, PREPARED)
-
-#define SCATTER_VARIANT(name, count_t, extra, mode)                            \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(const void *sendbuf, void *recvbuf,                        \
-                    const count_t counts[], MPI_Datatype type, MPI_Op op,      \
-                    MPI_Comm comm extra)                                       \
-    {                                                                          \
-        return reduce_scatter(sendbuf, recvbuf, numbers_##count_t(counts),     \
-                              type, op, comm, mode, __func__);                 \
-    }
-SCATTER_VARIANT(Reduce_scatter, int, , NOW)
-SCATTER_VARIANT(Reduce_scatter_c, MPI_Count, , NOW)
-SCATTER_VARIANT(Ireduce_scatter, int, REQUEST, STARTED)
-SCATTER_VARIANT(Reduce_scatter_init, int, PREPARE, PREPARED)
-SCATTER_VARIANT(Ireduce_scatter_c, MPI_Count, REQUEST, STARTED)
-SCATTER_VARIANT(Reduce_scatter_init_c, MPI_Count, PREPARE, PREPARED)

@@ -41,48 +41,115 @@ static int arrays_new(const struct coll *coll, MPI_Count **counts,
     return *counts && *displs ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
-int check_counts(const struct coll *coll, struct numbers counts,
-                 struct numbers displs, MPI_Aint unit, MPI_Count **counts_out,
-                 MPI_Aint **displs_out)
+/* The arguments of one side, and where they go. */
+struct side {
+    const void *buffer;
+    MPI_Count count;
+    struct numbers counts, displs;
+    MPI_Datatype handle;
+    const MPI_Datatype *handles;
+    struct type **type, ***types;
+    MPI_Count **into_counts;
+    MPI_Aint **into_displs; /* in bytes */
+};
+
+/* Without displacements blocks are dense; without members the counts may be
+ * missing. */
+static int check_counts(const struct coll *coll, const struct side *side,
+                        MPI_Aint unit)
 {
     MPI_Aint next = 0;
-    if (numbers_null(counts)) return MPI_ERR_ARG;
-    int result = arrays_new(coll, counts_out, displs_out);
-    for (int i = 0; result == MPI_SUCCESS && i < coll->layout.entries; i++) {
-        MPI_Count count = numbers_at(counts, i);
+    int n = coll->layout.entries;
+    if (numbers_null(side->counts) && n > 0) return MPI_ERR_ARG;
+    int result = arrays_new(coll, side->into_counts, side->into_displs);
+    for (int i = 0; result == MPI_SUCCESS && i < n; i++) {
+        MPI_Count count = numbers_at(side->counts, i);
         if (count < 0) result = MPI_ERR_COUNT;
-        (*counts_out)[i] = count;
-        (*displs_out)[i] =
-            numbers_null(displs) ? next : numbers_at(displs, i) * unit;
+        (*side->into_counts)[i] = count;
+        (*side->into_displs)[i] = numbers_null(side->displs)
+                                      ? next
+                                      : numbers_at(side->displs, i) * unit;
         next += count * unit;
     }
     return result;
 }
 
-int check_even(const struct coll *coll, MPI_Count count, MPI_Aint extent,
-               MPI_Count **counts_out, MPI_Aint **displs_out)
+/* Equal counts, blocks one after the other. */
+static int check_even(const struct coll *coll, const struct side *side,
+                      MPI_Aint extent)
 {
-    int result = arrays_new(coll, counts_out, displs_out);
+    int result = arrays_new(coll, side->into_counts, side->into_displs);
     for (int i = 0; result == MPI_SUCCESS && i < coll->layout.entries; i++) {
-        (*counts_out)[i] = count;
-        (*displs_out)[i] = i * count * extent;
+        (*side->into_counts)[i] = side->count;
+        (*side->into_displs)[i] = i * side->count * extent;
     }
     return result;
 }
 
-int check_types(const struct coll *coll, const MPI_Datatype handles[],
-                struct type ***out)
+static int check_types(const struct coll *coll, const struct side *side)
 {
     int n = coll->layout.entries;
-    if (!handles && n > 0) return MPI_ERR_TYPE;
+    if (!side->handles && n > 0) return MPI_ERR_TYPE;
     struct type **types = calloc((size_t)n + 1, sizeof *types);
-    *out = types;
+    *side->types = types;
     if (!types) return MPI_ERR_NO_MEM;
     for (int i = 0; i < n; i++) {
-        types[i] = type_find(handles[i]);
+        types[i] = type_find(side->handles[i]);
         if (!types[i] || !types[i]->committed) return MPI_ERR_TYPE;
     }
     return MPI_SUCCESS;
+}
+
+static int check_side(const struct coll *coll, const struct side *side,
+                      char vector)
+{
+    MPI_Aint unit = 1; /* displacements of 'w' are in bytes */
+    int result;
+    if (vector == 'w') {
+        result = check_types(coll, side);
+    } else {
+        result = check_data(side->buffer, vector ? 0 : side->count,
+                            side->handle, side->type);
+        if (result == MPI_SUCCESS) unit = (*side->type)->extent;
+    }
+    if (result != MPI_SUCCESS) return result;
+    return vector ? check_counts(coll, side, unit)
+                  : check_even(coll, side, unit);
+}
+
+static struct numbers given(struct numbers displs, const struct coll_args *args)
+{
+    return numbers_null(displs) ? args->displs : displs;
+}
+
+int check_send(struct coll *coll, const struct coll_args *args, char vector)
+{
+    struct side side = {.buffer = args->sendbuf,
+                        .count = args->sendcount,
+                        .counts = args->sendcounts,
+                        .displs = given(args->sdispls, args),
+                        .handle = args->sendtype,
+                        .handles = args->sendtypes,
+                        .type = &coll->sendtype,
+                        .types = &coll->layout.sendtypes,
+                        .into_counts = &coll->layout.sendcounts,
+                        .into_displs = &coll->layout.senddispls};
+    return check_side(coll, &side, vector);
+}
+
+int check_recv(struct coll *coll, const struct coll_args *args, char vector)
+{
+    struct side side = {.buffer = args->recvbuf,
+                        .count = args->recvcount,
+                        .counts = args->recvcounts,
+                        .displs = given(args->rdispls, args),
+                        .handle = args->recvtype,
+                        .handles = args->recvtypes,
+                        .type = &coll->recvtype,
+                        .types = &coll->layout.recvtypes,
+                        .into_counts = &coll->layout.recvcounts,
+                        .into_displs = &coll->layout.recvdispls};
+    return check_side(coll, &side, vector);
 }
 
 const char *check_text(int error_class)

@@ -12,50 +12,40 @@ int check_data(const void *buffer, MPI_Count count, MPI_Datatype handle,
 int check_root(const struct coll *coll, int root);
 /* Checks the operator for a type that was checked before. */
 int check_op(MPI_Op handle, const struct type *type, struct mpi_op **op);
-/* Converts counts and byte displacements (in units of `unit`, NULL: dense
- * blocks) of every member to arrays of the coll. */
-int check_counts(const struct coll *coll, struct numbers counts,
-                 struct numbers displs, MPI_Aint unit, MPI_Count **counts_out,
-                 MPI_Aint **displs_out);
-/* Equal counts, blocks one after the other. */
-int check_even(const struct coll *coll, MPI_Count count, MPI_Aint extent,
-               MPI_Count **counts_out, MPI_Aint **displs_out);
-/* A datatype per member. */
-int check_types(const struct coll *coll, const MPI_Datatype handles[],
-                struct type ***out);
+/* The arguments of a collective that moves blocks, by their names in MPI. */
+struct coll_args {
+    /* 0: blocks of equal size; 'v': each has a count and a displacement; 'w': a
+     * datatype too */
+    char vector;
+    int root;
+    const void *sendbuf;
+    void *recvbuf;
+    MPI_Count sendcount, recvcount;
+    struct numbers sendcounts, recvcounts; /* of every member */
+    struct numbers displs, sdispls, rdispls;
+    MPI_Datatype sendtype, recvtype;
+    const MPI_Datatype *sendtypes, *recvtypes;
+};
+
+/* Checks the blocks of one side, of that vector, and converts them to arrays of
+ * the coll. */
+int check_send(struct coll *coll, const struct coll_args *args, char vector);
+int check_recv(struct coll *coll, const struct coll_args *args, char vector);
 /* Error text for a class that a check returned. */
 const char *check_text(int error_class);
 
-/* Additional parameters of a variant, and its mode. */
-#define REQUEST , MPI_Request *request
-#define PREPARE , MPI_Info info, MPI_Request *request
-#define NOW ((struct mode){.how = MODE_NOW})
-#define STARTED ((struct mode){.how = MODE_STARTED, .request = request})
-#define PREPARED                                                               \
-    ((void)info, (struct mode){.how = MODE_PREPARED, .request = request})
-
-#define FIND(comm_handle)                                                      \
-    struct comm *comm = comm_find(comm_handle);                                \
-    if (!comm)                                                                 \
-    return error_raise(NULL, MPI_ERR_COMM, function,                           \
-                       "invalid communicator 0x%08x",                          \
-                       HANDLE_BITS(comm_handle))
-#define OPEN                                                                   \
+/* Begins a function with a struct coll for the communicator. */
+#define OPEN(comm, function)                                                   \
     struct coll coll;                                                          \
     coll_open(&coll, comm, function)
-/* Begins a function with a struct coll for the communicator. */
-#define BEGIN(comm_handle)                                                     \
-    FIND(comm_handle);                                                         \
-    OPEN
 /* Likewise, unless a kept one does it; the rest is its struct coll_key. */
-#define BEGIN_OR_AGAIN(comm_handle, sendbuf, recvbuf, ...)                     \
-    FIND(comm_handle);                                                         \
+#define OPEN_OR_AGAIN(comm, sendbuf, recvbuf, mode, ...)                       \
     const struct coll_key key = {__VA_ARGS__};                                 \
     int again;                                                                 \
-    if (mode.how == MODE_NOW &&                                                \
-        coll_again(comm, &key, sendbuf, recvbuf, function, &again))            \
+    if ((mode).how == MODE_NOW &&                                              \
+        coll_again(comm, &key, sendbuf, recvbuf, (mode).function, &again))     \
         return again;                                                          \
-    OPEN;                                                                      \
+    OPEN(comm, (mode).function);                                               \
     coll.key = key
 #define CHECK(call)                                                            \
     do {                                                                       \

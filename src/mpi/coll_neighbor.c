@@ -11,8 +11,6 @@
 
 #include <stdlib.h>
 
-static const struct numbers none;
-
 /* One block to send: its address and packed size. */
 static struct block send_block(const struct coll *coll, int j)
 {
@@ -144,218 +142,41 @@ static int step_neighbors(struct coll *coll)
     return MPI_SUCCESS;
 }
 
-/* Begins a function on a topology. */
-static int open_topology(struct coll *coll, const void *sendbuf, void *recvbuf)
+/* An array has an entry per outgoing, or incoming, edge. */
+static int check_sides(struct coll *coll, const struct coll_args *args,
+                       char of_sends)
 {
     const struct comm *comm = coll->comm;
     if (!comm->cart && !comm->graph) return MPI_ERR_TOPOLOGY;
     if (atomic_load(&comm->lost) > 0) return MPIX_ERR_PROC_FAILED;
-    if (sendbuf == MPI_IN_PLACE || recvbuf == MPI_IN_PLACE)
+    if (args->sendbuf == MPI_IN_PLACE || args->recvbuf == MPI_IN_PLACE)
         return MPI_ERR_BUFFER;
     coll->step = step_neighbors;
-    coll->sendbuf = sendbuf;
-    coll->recvbuf = recvbuf;
-    return MPI_SUCCESS;
-}
-
-/* The next arrays to check have an entry per outgoing, or incoming, edge. */
-static void side_out(struct coll *coll)
-{
-    coll->layout.entries = out_degree(coll->comm);
-}
-
-static void side_in(struct coll *coll)
-{
-    coll->layout.entries = in_degree(coll->comm);
+    coll->sendbuf = args->sendbuf;
+    coll->recvbuf = args->recvbuf;
+    coll->layout.entries = out_degree(comm);
+    int result = check_send(coll, args, of_sends);
+    if (result != MPI_SUCCESS) return result;
+    coll->layout.entries = in_degree(comm);
+    return check_recv(coll, args, args->vector);
 }
 
 /* The same block to each neighbour. */
-static int allgather(const void *sendbuf, MPI_Count sendcount,
-                     MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
-                     struct numbers counts, struct numbers displs,
-                     MPI_Datatype recvtype, MPI_Comm handle, struct mode mode,
-                     const char *function)
+int mpi_Neighbor_allgather(struct comm *comm, const struct coll_args *args,
+                           struct mode mode)
 {
-    BEGIN(handle);
+    OPEN(comm, mode.function);
     coll.call = CALL_NEIGHBOR_ALLGATHER;
-    CHECK(open_topology(&coll, sendbuf, recvbuf));
-    CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
-    side_out(&coll);
-    CHECK(check_even(&coll, sendcount, 0, &coll.layout.sendcounts,
-                     &coll.layout.senddispls));
-    side_in(&coll);
-    bool even = numbers_null(counts);
-    CHECK(check_data(recvbuf, even ? recvcount : 0, recvtype, &coll.recvtype));
-    MPI_Aint extent = coll.recvtype->extent;
-    CHECK(even
-              ? check_even(&coll, recvcount, extent, &coll.layout.recvcounts,
-                           &coll.layout.recvdispls)
-              : check_counts(&coll, counts, displs, extent,
-                             &coll.layout.recvcounts, &coll.layout.recvdispls));
+    CHECK(check_sides(&coll, args, 0));
+    for (int j = 0; j < out_degree(comm); j++) coll.layout.senddispls[j] = 0;
     return coll_go(&coll, mode);
 }
 
-#define ALLGATHER_VARIANT(name, count_t, extra, mode)                          \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
-                    MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
-                    MPI_Datatype recvtype, MPI_Comm comm extra)                \
-    {                                                                          \
-        return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,     \
-                         none, none, recvtype, comm, mode, __func__);          \
-    }
-ALLGATHER_VARIANT(Neighbor_allgather, int, , NOW)
-ALLGATHER_VARIANT(Neighbor_allgather_c, MPI_Count, , NOW)
-ALLGATHER_VARIANT(Ineighbor_allgather, int, REQUEST, STARTED)
-ALLGATHER_VARIANT(Ineighbor_allgather_c, MPI_Count, REQUEST, STARTED)
-ALLGATHER_VARIANT(Neighbor_allgather_init, int, PREPARE, PREPARED)
-ALLGATHER_VARIANT(Neighbor_allgather_init_c, MPI_Count, PREPARE, PREPARED)
-
-/* Without neighbours the arrays may be missing. */
-static struct numbers or_empty(struct numbers counts)
+int mpi_Neighbor_alltoall(struct comm *comm, const struct coll_args *args,
+                          struct mode mode)
 {
-    static const int empty[1];
-    return numbers_null(counts) ? numbers_int(empty) : counts;
-}
-
-#define ALLGATHERV_VARIANT(name, count_t, disp_t, extra, mode)                 \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
-                    MPI_Datatype sendtype, void *recvbuf,                      \
-                    const count_t counts[], const disp_t displs[],             \
-                    MPI_Datatype recvtype, MPI_Comm comm extra)                \
-    {                                                                          \
-        return allgather(sendbuf, sendcount, sendtype, recvbuf, 0,             \
-                         or_empty(numbers_##count_t(counts)),                  \
-                         numbers_##disp_t(displs), recvtype, comm, mode,       \
-                         __func__);                                            \
-    }
-ALLGATHERV_VARIANT(Neighbor_allgatherv, int, int, , NOW)
-ALLGATHERV_VARIANT(Neighbor_allgatherv_c, MPI_Count, MPI_Aint, , NOW)
-ALLGATHERV_VARIANT(Ineighbor_allgatherv, int, int, REQUEST, STARTED)
-ALLGATHERV_VARIANT(Ineighbor_allgatherv_c, MPI_Count, MPI_Aint, REQUEST,
-                   STARTED)
-ALLGATHERV_VARIANT(Neighbor_allgatherv_init, int, int, PREPARE, PREPARED)
-ALLGATHERV_VARIANT(Neighbor_allgatherv_init_c, MPI_Count, MPI_Aint, PREPARE,
-                   PREPARED)
-
-static int alltoall(const void *sendbuf, MPI_Count sendcount,
-                    MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
-                    MPI_Datatype recvtype, MPI_Comm handle, struct mode mode,
-                    const char *function)
-{
-    BEGIN(handle);
+    OPEN(comm, mode.function);
     coll.call = CALL_NEIGHBOR_ALLTOALL;
-    CHECK(open_topology(&coll, sendbuf, recvbuf));
-    CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
-    CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
-    side_out(&coll);
-    CHECK(check_even(&coll, sendcount, coll.sendtype->extent,
-                     &coll.layout.sendcounts, &coll.layout.senddispls));
-    side_in(&coll);
-    CHECK(check_even(&coll, recvcount, coll.recvtype->extent,
-                     &coll.layout.recvcounts, &coll.layout.recvdispls));
+    CHECK(check_sides(&coll, args, args->vector));
     return coll_go(&coll, mode);
 }
-
-#define ALLTOALL_VARIANT(name, count_t, extra, mode)                           \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
-                    MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
-                    MPI_Datatype recvtype, MPI_Comm comm extra)                \
-    {                                                                          \
-        return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,      \
-                        recvtype, comm, mode, __func__);                       \
-    }
-ALLTOALL_VARIANT(Neighbor_alltoall, int, , NOW)
-ALLTOALL_VARIANT(Neighbor_alltoall_c, MPI_Count, , NOW)
-ALLTOALL_VARIANT(Ineighbor_alltoall, int, REQUEST, STARTED)
-ALLTOALL_VARIANT(Ineighbor_alltoall_c, MPI_Count, REQUEST, STARTED)
-ALLTOALL_VARIANT(Neighbor_alltoall_init, int, PREPARE, PREPARED)
-ALLTOALL_VARIANT(Neighbor_alltoall_init_c, MPI_Count, PREPARE, PREPARED)
-
-static int alltoallv(const void *sendbuf, struct numbers sendcounts,
-                     struct numbers senddispls, MPI_Datatype sendtype,
-                     void *recvbuf, struct numbers recvcounts,
-                     struct numbers recvdispls, MPI_Datatype recvtype,
-                     MPI_Comm handle, struct mode mode, const char *function)
-{
-    BEGIN(handle);
-    coll.call = CALL_NEIGHBOR_ALLTOALL;
-    CHECK(open_topology(&coll, sendbuf, recvbuf));
-    CHECK(check_data(sendbuf, 0, sendtype, &coll.sendtype));
-    CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
-    side_out(&coll);
-    CHECK(check_counts(&coll, or_empty(sendcounts), senddispls,
-                       coll.sendtype->extent, &coll.layout.sendcounts,
-                       &coll.layout.senddispls));
-    side_in(&coll);
-    CHECK(check_counts(&coll, or_empty(recvcounts), recvdispls,
-                       coll.recvtype->extent, &coll.layout.recvcounts,
-                       &coll.layout.recvdispls));
-    return coll_go(&coll, mode);
-}
-
-#define ALLTOALLV_VARIANT(name, count_t, disp_t, extra, mode)                  \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(const void *sendbuf, const count_t sendcounts[],           \
-                    const disp_t senddispls[], MPI_Datatype sendtype,          \
-                    void *recvbuf, const count_t recvcounts[],                 \
-                    const disp_t recvdispls[], MPI_Datatype recvtype,          \
-                    MPI_Comm comm extra)                                       \
-    {                                                                          \
-        return alltoallv(sendbuf, numbers_##count_t(sendcounts),               \
-                         numbers_##disp_t(senddispls), sendtype, recvbuf,      \
-                         numbers_##count_t(recvcounts),                        \
-                         numbers_##disp_t(recvdispls), recvtype, comm, mode,   \
-                         __func__);                                            \
-    }
-ALLTOALLV_VARIANT(Neighbor_alltoallv, int, int, , NOW)
-ALLTOALLV_VARIANT(Neighbor_alltoallv_c, MPI_Count, MPI_Aint, , NOW)
-ALLTOALLV_VARIANT(Ineighbor_alltoallv, int, int, REQUEST, STARTED)
-ALLTOALLV_VARIANT(Ineighbor_alltoallv_c, MPI_Count, MPI_Aint, REQUEST, STARTED)
-ALLTOALLV_VARIANT(Neighbor_alltoallv_init, int, int, PREPARE, PREPARED)
-ALLTOALLV_VARIANT(Neighbor_alltoallv_init_c, MPI_Count, MPI_Aint, PREPARE,
-                  PREPARED)
-
-/* displacements are already in bytes */
-static int alltoallw(const void *sendbuf, struct numbers sendcounts,
-                     struct numbers senddispls, const MPI_Datatype sendtypes[],
-                     void *recvbuf, struct numbers recvcounts,
-                     struct numbers recvdispls, const MPI_Datatype recvtypes[],
-                     MPI_Comm handle, struct mode mode, const char *function)
-{
-    BEGIN(handle);
-    coll.call = CALL_NEIGHBOR_ALLTOALL;
-    CHECK(open_topology(&coll, sendbuf, recvbuf));
-    side_out(&coll);
-    CHECK(check_types(&coll, sendtypes, &coll.layout.sendtypes));
-    CHECK(check_counts(&coll, or_empty(sendcounts), senddispls, 1,
-                       &coll.layout.sendcounts, &coll.layout.senddispls));
-    side_in(&coll);
-    CHECK(check_types(&coll, recvtypes, &coll.layout.recvtypes));
-    CHECK(check_counts(&coll, or_empty(recvcounts), recvdispls, 1,
-                       &coll.layout.recvcounts, &coll.layout.recvdispls));
-    return coll_go(&coll, mode);
-}
-
-#define ALLTOALLW_VARIANT(name, count_t, extra, mode)                          \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(const void *sendbuf, const count_t sendcounts[],           \
-                    const MPI_Aint senddispls[],                               \
-                    const MPI_Datatype sendtypes[], void *recvbuf,             \
-                    const count_t recvcounts[], const MPI_Aint recvdispls[],   \
-                    const MPI_Datatype recvtypes[], MPI_Comm comm extra)       \
-    {                                                                          \
-        return alltoallw(sendbuf, numbers_##count_t(sendcounts),               \
-                         numbers_MPI_Aint(senddispls), sendtypes, recvbuf,     \
-                         numbers_##count_t(recvcounts),                        \
-                         numbers_MPI_Aint(recvdispls), recvtypes, comm, mode,  \
-                         __func__);                                            \
-    }
-ALLTOALLW_VARIANT(Neighbor_alltoallw, int, , NOW)
-ALLTOALLW_VARIANT(Neighbor_alltoallw_c, MPI_Count, , NOW)
-ALLTOALLW_VARIANT(Ineighbor_alltoallw, int, REQUEST, STARTED)
-ALLTOALLW_VARIANT(Ineighbor_alltoallw_c, MPI_Count, REQUEST, STARTED)
-ALLTOALLW_VARIANT(Neighbor_alltoallw_init, int, PREPARE, PREPARED)
-ALLTOALLW_VARIANT(Neighbor_alltoallw_init_c, MPI_Count, PREPARE, PREPARED)

@@ -347,7 +347,6 @@ static void slot_take(struct started *s, bool prepared)
 int coll_go(struct coll *from, struct mode mode)
 {
     if (mode.how == MODE_NOW) return coll_run(from);
-    if (!mode.request) return coll_refuse(from, MPI_ERR_ARG, "null request");
     if (mode.how == MODE_STARTED)
         rank_use_collective(from);
     else if (from->uses == USES_RANKS)

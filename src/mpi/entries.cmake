@@ -7,8 +7,9 @@
 #          itself
 #   form   as made, and MPI_X, MPI_IX and MPI_X_init have one mpi_X, which gets a
 #          struct mode
+#   call   likewise, but mpi_X raises its errors itself
 #   coll   likewise, and MPI_Xv and MPI_Xw have it too: the other arguments are a
-#          struct coll_args; it raises its errors itself
+#          struct coll_args
 # MPI_X_c and MPI_X_x have the mpi_X of MPI_X, whose counts are wide; "as Y" names
 # another one. A constructor of datatypes is told which it was, at the end.
 
@@ -19,7 +20,7 @@ set(constructors contiguous vector indexed create_hvector create_hindexed
 # Keeps all parameters: an array or a pointer to counts is wide if it is so in MPI_X_c.
 function(entries_read lines)
     foreach(line IN LISTS lines)
-        if(line MATCHES "^[a-z]+ (made|self|form|coll) .*MPIX?_([A-Za-z0-9_]+)(\\(.*\\))$")
+        if(line MATCHES "^[a-z]+ (made|self|form|call|coll) .*MPIX?_([A-Za-z0-9_]+)(\\(.*\\))$")
             set_property(GLOBAL PROPERTY ENTRY_${CMAKE_MATCH_2} "${CMAKE_MATCH_3}")
         endif()
     endforeach()
@@ -38,13 +39,13 @@ endfunction()
 # The kind of object that the parameter names, or "".
 function(entry_object to name parameter)
     set(kind "")
-    if(parameter MATCHES "^MPI_Comm [a-z]")
+    if(parameter MATCHES "^MPI_Comm [a-z0-9_]+$")
         set(kind comm)
-    elseif(parameter MATCHES "^MPI_Session [a-z]")
+    elseif(parameter MATCHES "^MPI_Session [a-z0-9_]+$")
         set(kind mpi_session)
-    elseif(name MATCHES "^MPI_Info_" AND parameter MATCHES "^MPI_Info [a-z]")
+    elseif(name MATCHES "^MPI_Info_" AND parameter MATCHES "^MPI_Info [a-z0-9_]+$")
         set(kind info)
-    elseif(name MATCHES "^MPI_Type_" AND parameter MATCHES "^MPI_Datatype [a-z]")
+    elseif(name MATCHES "^MPI_Type_" AND parameter MATCHES "^MPI_Datatype [a-z0-9_]+$")
         set(kind type)
     endif()
     set(${to} "${kind}" PARENT_SCOPE)
@@ -65,10 +66,10 @@ function(entry_body to name how body parameters)
     entry_parameters(narrow ${base} "${parameters}")
     entry_parameters(wide ${base}_c "${parameters}")
     set(mode MODE_NOW)
-    if(how MATCHES "form|coll" AND base MATCHES "^(.*)_init$")
+    if(how MATCHES "form|call|coll" AND base MATCHES "^(.*)_init$")
         set(base ${CMAKE_MATCH_1})
         set(mode MODE_PREPARED)
-    elseif(how MATCHES "form|coll" AND base MATCHES "^I([a-z])(.*)$")
+    elseif(how MATCHES "form|call|coll" AND base MATCHES "^I([a-z])(.*)$")
         string(TOUPPER ${CMAKE_MATCH_1} first)
         set(base ${first}${CMAKE_MATCH_2})
         set(mode MODE_STARTED)
@@ -108,7 +109,7 @@ function(entry_body to name how body parameters)
             set(argument "&wide_${word}")
             string(APPEND after "    *${word} = narrow(wide_${word});\n")
         endif()
-        if(how MATCHES "form|coll" AND word MATCHES "^(status|request|info)$")
+        if(how MATCHES "form|call|coll" AND word MATCHES "^(status|request|info)$")
             if(NOT word STREQUAL info)
                 string(APPEND mode ", .${word} = ${word}")
             endif()
@@ -135,7 +136,7 @@ function(entry_body to name how body parameters)
         set(arguments ", object_, &(struct coll_args){.vector = ${vector}${fields}}")
         set(prototype ", struct comm *comm, const struct coll_args *args")
     endif()
-    if(how MATCHES "form|coll")
+    if(how MATCHES "form|call|coll")
         string(APPEND arguments ", (struct mode){${mode}}")
         string(APPEND prototype ", struct mode mode")
     endif()
@@ -161,7 +162,7 @@ function(entry_body to name how body parameters)
     set(call "mpi_${base}(${arguments})")
     if(name MATCHES "^MPI_T_")
         set(call "    return tools_active() ? ${call} : MPI_T_ERR_NOT_INITIALIZED;\n")
-    elseif(how MATCHES "self|coll")
+    elseif(how MATCHES "self|call|coll")
         set(call "${find}${before}    return ${call};\n")
     else()
         set(call "${find}${before}    int result = ${call};\n\

@@ -2,7 +2,7 @@
 #ifndef ENTRY_H
 #define ENTRY_H
 
-#include "coll.h"
+#include "coll_check.h"
 #include "errhandler.h"
 #include "info.h"
 #include "mpi_comm.h"

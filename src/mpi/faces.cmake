@@ -54,7 +54,7 @@ file(STRINGS table/functions.txt lines REGEX "^[^#]")
 entries_read("${lines}")
 foreach(line IN LISTS lines)
     if(NOT line MATCHES
-            "^(both|mpich) ((absent|made|self|form|coll) )?(as ([A-Za-z_]+) )?([^(]*[ *])\
+            "^(both|mpich) ((absent|made|self|form|call|coll) )?(as ([A-Za-z_]+) )?([^(]*[ *])\
 ([A-Za-z0-9_]+)(\\(.*\\))$")
         message(FATAL_ERROR "functions.txt: cannot read: ${line}")
     endif()

@@ -31,7 +31,7 @@ def functions():
     are offered"""
     found, offered = {}, set()
     for line in read("functions.txt"):
-        match = re.fullmatch(r"(both|mpich) (?:(absent|made|self|form|coll) )?"
+        match = re.fullmatch(r"(both|mpich) (?:(absent|made|self|form|call|coll) )?"
                              r"(?:as \w+ )?(.*?)(\w+)(\(.*\))", line)
         if not match:
             sys.exit("functions.txt: cannot read: " + line)

@@ -50,20 +50,15 @@ static bool order_known(int order)
 /* ------------------------------------------------------------------- subarray
  */
 
-static int make_subarray(int dims, struct numbers sizes,
-                         struct numbers subsizes, struct numbers starts,
-                         int order, bool large, MPI_Datatype old,
-                         MPI_Datatype *out, const char *function)
+int mpi_Type_create_subarray(int dims, struct numbers sizes,
+                             struct numbers subsizes, struct numbers starts,
+                             int order, struct type *child, MPI_Datatype *out,
+                             bool large)
 {
-    struct type *child = type_find(old);
-    if (!child)
-        return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
-    bool good = out && dims > 0 && !numbers_null(sizes) &&
-                !numbers_null(subsizes) && !numbers_null(starts) &&
-                order_known(order);
+    bool good = dims > 0 && !numbers_null(sizes) && !numbers_null(subsizes) &&
+                !numbers_null(starts) && order_known(order);
     struct slice *slices = good ? calloc((size_t)dims, sizeof *slices) : NULL;
-    if (good && !slices)
-        return error_raise(NULL, MPI_ERR_NO_MEM, function, "out of memory");
+    if (good && !slices) return note_no_memory();
     for (int i = 0; good && i < dims; i++) {
         struct slice *slice = &slices[i];
         slice->size = numbers_at(sizes, i);
@@ -76,8 +71,7 @@ static int make_subarray(int dims, struct numbers sizes,
     struct type *type = good ? array_build(dims, slices, order, child) : NULL;
     free(slices);
     if (!good)
-        return error_raise(NULL, MPI_ERR_ARG, function,
-                           "sizes, subsizes, starts or order");
+        return error_note(MPI_ERR_ARG, "sizes, subsizes, starts or order");
     struct envelope *envelope =
         envelope_new(MPI_COMBINER_SUBARRAY, large, 3L * dims + 2, 1);
     envelope_int(envelope, dims);
@@ -85,22 +79,9 @@ static int make_subarray(int dims, struct numbers sizes,
     envelope_counts(envelope, subsizes, dims);
     envelope_counts(envelope, starts, dims);
     envelope_int(envelope, order);
-    envelope_type(envelope, old);
-    return type_publish(type, envelope, out, function);
+    envelope_type(envelope, child->object.handle);
+    return type_publish(type, envelope, out);
 }
-
-#define SUBARRAY_VARIANT(name, count_t, large)                                 \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(int dims, const count_t sizes[], const count_t subsizes[], \
-                    const count_t starts[], int order, MPI_Datatype old,       \
-                    MPI_Datatype *out)                                         \
-    {                                                                          \
-        return make_subarray(                                                  \
-            dims, numbers_##count_t(sizes), numbers_##count_t(subsizes),       \
-            numbers_##count_t(starts), order, large, old, out, __func__);      \
-    }
-SUBARRAY_VARIANT(Type_create_subarray, int, false)
-SUBARRAY_VARIANT(Type_create_subarray_c, MPI_Count, true)
 
 /* ---------------------------------------------------------- distributed arrays
  */
@@ -170,7 +151,7 @@ static bool darray_slices(const struct darray *in, struct slice slices[])
 }
 
 static struct envelope *darray_envelope(const struct darray *in, bool large,
-                                        MPI_Datatype old)
+                                        const struct type *child)
 {
     struct envelope *envelope =
         envelope_new(MPI_COMBINER_DARRAY, large, 4L * in->dims + 4, 1);
@@ -182,46 +163,33 @@ static struct envelope *darray_envelope(const struct darray *in, bool large,
     for (int i = 0; i < in->dims; i++) envelope_int(envelope, in->arguments[i]);
     for (int i = 0; i < in->dims; i++) envelope_int(envelope, in->places[i]);
     envelope_int(envelope, in->order);
-    envelope_type(envelope, old);
+    envelope_type(envelope, child->object.handle);
     return envelope;
 }
 
-static int make_darray(const struct darray *in, bool large, MPI_Datatype old,
-                       MPI_Datatype *out, const char *function)
+int mpi_Type_create_darray(int size, int rank, int dims, struct numbers sizes,
+                           const int how[], const int arguments[],
+                           const int places[], int order, struct type *child,
+                           MPI_Datatype *out, bool large)
 {
-    struct type *child = type_find(old);
-    if (!child)
-        return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
-    bool good = out && in->dims > 0 && in->size > 0 && in->rank >= 0 &&
+    const struct darray of = {size, rank,      dims,   sizes,
+                              how,  arguments, places, order};
+    const struct darray *in = &of;
+    bool good = in->dims > 0 && in->size > 0 && in->rank >= 0 &&
                 in->rank < in->size && !numbers_null(in->sizes) && in->how &&
                 in->arguments && in->places && order_known(in->order);
     struct slice *slices =
         good ? calloc((size_t)in->dims, sizeof *slices) : NULL;
-    if (good && !slices)
-        return error_raise(NULL, MPI_ERR_NO_MEM, function, "out of memory");
+    if (good && !slices) return note_no_memory();
     good = good && darray_slices(in, slices);
     struct type *type =
         good ? array_build(in->dims, slices, in->order, child) : NULL;
     free(slices);
     if (!good)
-        return error_raise(NULL, MPI_ERR_ARG, function,
-                           "sizes, distribution, processes or order");
-    return type_publish(type, darray_envelope(in, large, old), out, function);
+        return error_note(MPI_ERR_ARG,
+                          "sizes, distribution, processes or order");
+    return type_publish(type, darray_envelope(in, large, child), out);
 }
-
-#define DARRAY_VARIANT(name, count_t, large)                                   \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(int size, int rank, int dims, const count_t sizes[],       \
-                    const int how[], const int arguments[],                    \
-                    const int places[], int order, MPI_Datatype old,           \
-                    MPI_Datatype *out)                                         \
-    {                                                                          \
-        struct darray in = {size, rank,      dims,   numbers_##count_t(sizes), \
-                            how,  arguments, places, order};                   \
-        return make_darray(&in, large, old, out, __func__);                    \
-    }
-DARRAY_VARIANT(Type_create_darray, int, false)
-DARRAY_VARIANT(Type_create_darray_c, MPI_Count, true)
 
 /* --------------------------------------------------------------- Fortran kinds
  */
@@ -248,15 +216,14 @@ static MPI_Datatype kind_find(int combiner, int precision, int range)
 }
 
 static int kind_make(int combiner, int precision, int range, MPI_Datatype base,
-                     MPI_Datatype *out, const char *function)
+                     MPI_Datatype *out)
 {
-    if (!out) return error_raise(NULL, MPI_ERR_ARG, function, "null datatype");
     *out = kind_find(combiner, precision, range);
     if (*out != MPI_DATATYPE_NULL) return MPI_SUCCESS;
     struct type *child = type_find(base);
     if (!child)
-        return error_raise(NULL, MPI_ERR_ARG, function,
-                           "no datatype of this precision and range");
+        return error_note(MPI_ERR_ARG,
+                          "no datatype of this precision and range");
     struct part part = {.count = 1, .block = 1, .child = child};
     struct type *type = type_build(&part, 1);
     if (type) {
@@ -266,7 +233,7 @@ static int kind_make(int combiner, int precision, int range, MPI_Datatype base,
     struct envelope *envelope = envelope_new(combiner, false, 2, 0);
     if (combiner != MPI_COMBINER_F90_INTEGER) envelope_int(envelope, precision);
     envelope_int(envelope, range);
-    int result = type_publish(type, envelope, out, function);
+    int result = type_publish(type, envelope, out);
     if (result != MPI_SUCCESS) return result;
     facade_lock();
     if (kind_count < KINDS_LIMIT) {
@@ -290,31 +257,27 @@ static MPI_Datatype real_choose(int precision, int range, MPI_Datatype single,
     return precision <= 33 && range <= 4931 ? quad : MPI_DATATYPE_NULL;
 }
 
-MPI_PUBLIC(Type_create_f90_real);
-int PMPI_Type_create_f90_real(int precision, int range, MPI_Datatype *out)
+int mpi_Type_create_f90_real(int precision, int range, MPI_Datatype *out)
 {
     return kind_make(
         MPI_COMBINER_F90_REAL, precision, range,
-        real_choose(precision, range, MPI_REAL4, MPI_REAL8, MPI_REAL16), out,
-        __func__);
+        real_choose(precision, range, MPI_REAL4, MPI_REAL8, MPI_REAL16), out);
 }
 
-MPI_PUBLIC(Type_create_f90_complex);
-int PMPI_Type_create_f90_complex(int precision, int range, MPI_Datatype *out)
+int mpi_Type_create_f90_complex(int precision, int range, MPI_Datatype *out)
 {
     return kind_make(MPI_COMBINER_F90_COMPLEX, precision, range,
                      real_choose(precision, range, MPI_COMPLEX8, MPI_COMPLEX16,
                                  MPI_COMPLEX32),
-                     out, __func__);
+                     out);
 }
 
-MPI_PUBLIC(Type_create_f90_integer);
-int PMPI_Type_create_f90_integer(int range, MPI_Datatype *out)
+int mpi_Type_create_f90_integer(int range, MPI_Datatype *out)
 {
     MPI_Datatype base = range <= 2    ? MPI_INTEGER1
                         : range <= 4  ? MPI_INTEGER2
                         : range <= 9  ? MPI_INTEGER4
                         : range <= 18 ? MPI_INTEGER8
                                       : MPI_DATATYPE_NULL;
-    return kind_make(MPI_COMBINER_F90_INTEGER, 0, range, base, out, __func__);
+    return kind_make(MPI_COMBINER_F90_INTEGER, 0, range, base, out);
 }

@@ -66,7 +66,7 @@ void envelope_type(struct envelope *envelope, MPI_Datatype type)
 }
 
 int type_publish(struct type *type, struct envelope *envelope,
-                 MPI_Datatype *out, const char *function)
+                 MPI_Datatype *out)
 {
     if (type) type->envelope = envelope;
     if (!type || !envelope || !handle_open(HANDLE_TYPE, &type->object)) {
@@ -74,7 +74,7 @@ int type_publish(struct type *type, struct envelope *envelope,
             object_release(&type->object);
         else
             free(envelope);
-        return error_raise(NULL, MPI_ERR_NO_MEM, function, "out of memory");
+        return note_no_memory();
     }
     *out = type->object.handle;
     return MPI_SUCCESS;
@@ -82,47 +82,25 @@ int type_publish(struct type *type, struct envelope *envelope,
 
 /* --------------------------------------------------- contiguous and vectors */
 
-#define LARGE_int false
-#define LARGE_MPI_Count true
-
-static int make_contiguous(MPI_Count count, MPI_Datatype old, bool large,
-                           MPI_Datatype *out, const char *function)
+int mpi_Type_contiguous(MPI_Count count, struct type *child, MPI_Datatype *out,
+                        bool large)
 {
-    struct type *child = type_find(old);
-    if (!child)
-        return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
-    if (count < 0)
-        return error_raise(NULL, MPI_ERR_COUNT, function, "negative count");
-    if (!out) return error_raise(NULL, MPI_ERR_ARG, function, "null datatype");
+    if (count < 0) return error_note(MPI_ERR_COUNT, "negative count");
     struct part part = {.count = 1, .block = count, .child = child};
     struct envelope *envelope =
         envelope_new(MPI_COMBINER_CONTIGUOUS, large, 1, 1);
     envelope_count(envelope, count);
-    envelope_type(envelope, old);
-    return type_publish(type_build(&part, 1), envelope, out, function);
+    envelope_type(envelope, child->object.handle);
+    return type_publish(type_build(&part, 1), envelope, out);
 }
 
-#define CONTIGUOUS_VARIANT(name, count_t)                                      \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(count_t count, MPI_Datatype old, MPI_Datatype *out)        \
-    {                                                                          \
-        return make_contiguous(count, old, LARGE_##count_t, out, __func__);    \
-    }
-CONTIGUOUS_VARIANT(Type_contiguous, int)
-CONTIGUOUS_VARIANT(Type_contiguous_c, MPI_Count)
-
 static int make_vector(int combiner, MPI_Count count, MPI_Count block,
-                       MPI_Count stride, bool large, MPI_Datatype old,
-                       MPI_Datatype *out, const char *function)
+                       MPI_Count stride, bool large, struct type *child,
+                       MPI_Datatype *out)
 {
-    struct type *child = type_find(old);
     bool in_bytes = combiner == MPI_COMBINER_HVECTOR;
-    if (!child)
-        return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
     if (count < 0 || block < 0)
-        return error_raise(NULL, MPI_ERR_COUNT, function,
-                           "negative count or blocklength");
-    if (!out) return error_raise(NULL, MPI_ERR_ARG, function, "null datatype");
+        return error_note(MPI_ERR_COUNT, "negative count or blocklength");
     struct part part = {.count = count,
                         .block = block,
                         .stride = in_bytes ? stride : stride * child->extent,
@@ -134,24 +112,23 @@ static int make_vector(int combiner, MPI_Count count, MPI_Count block,
         envelope_aint(envelope, stride);
     else
         envelope_count(envelope, stride);
-    envelope_type(envelope, old);
-    return type_publish(type_build(&part, 1), envelope, out, function);
+    envelope_type(envelope, child->object.handle);
+    return type_publish(type_build(&part, 1), envelope, out);
 }
 
-#define VECTOR_VARIANT(name, combiner, count_t, stride_t)                      \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(count_t count, count_t block, stride_t stride,             \
-                    MPI_Datatype old, MPI_Datatype *out)                       \
-    {                                                                          \
-        return make_vector(combiner, count, block, stride, LARGE_##count_t,    \
-                           old, out, __func__);                                \
-    }
-VECTOR_VARIANT(Type_vector, MPI_COMBINER_VECTOR, int, int)
-VECTOR_VARIANT(Type_vector_c, MPI_COMBINER_VECTOR, MPI_Count, MPI_Count)
-VECTOR_VARIANT(Type_create_hvector, MPI_COMBINER_HVECTOR, int, MPI_Aint)
-VECTOR_VARIANT(Type_create_hvector_c, MPI_COMBINER_HVECTOR, MPI_Count,
-               MPI_Count)
-VECTOR_VARIANT(Type_hvector, MPI_COMBINER_HVECTOR, int, MPI_Aint)
+int mpi_Type_vector(MPI_Count count, MPI_Count block, MPI_Count stride,
+                    struct type *child, MPI_Datatype *out, bool large)
+{
+    return make_vector(MPI_COMBINER_VECTOR, count, block, stride, large, child,
+                       out);
+}
+
+int mpi_Type_create_hvector(MPI_Count count, MPI_Count block, MPI_Count stride,
+                            struct type *child, MPI_Datatype *out, bool large)
+{
+    return make_vector(MPI_COMBINER_HVECTOR, count, block, stride, large, child,
+                       out);
+}
 
 /* -------------------------------------------------------------------- indexed
  */
@@ -168,7 +145,7 @@ struct indexed {
 };
 
 static struct envelope *indexed_envelope(const struct indexed *in,
-                                         MPI_Datatype old)
+                                         const struct type *child)
 {
     int n = (int)in->count;
     struct envelope *envelope =
@@ -182,33 +159,28 @@ static struct envelope *indexed_envelope(const struct indexed *in,
         envelope_aints(envelope, in->disps, n);
     else
         envelope_counts(envelope, in->disps, n);
-    envelope_type(envelope, old);
+    envelope_type(envelope, child->object.handle);
     return envelope;
 }
 
-static int indexed_check(const struct indexed *in, const MPI_Datatype *out,
-                         const char *function)
+static int indexed_check(const struct indexed *in)
 {
     if (in->count < 0 || in->count >= INT_MAX / 2)
-        return error_raise(NULL, MPI_ERR_COUNT, function, "invalid count");
+        return error_note(MPI_ERR_COUNT, "invalid count");
     bool blocks = in->one_block || !numbers_null(in->blocks);
-    if (!out || (in->count > 0 && (!blocks || numbers_null(in->disps))))
-        return error_raise(NULL, MPI_ERR_ARG, function, "null pointer");
+    if (in->count > 0 && (!blocks || numbers_null(in->disps)))
+        return error_note(MPI_ERR_ARG, "null pointer");
     return MPI_SUCCESS;
 }
 
-static int make_indexed(const struct indexed *in, MPI_Datatype old,
-                        MPI_Datatype *out, const char *function)
+static int make_indexed(const struct indexed *in, struct type *child,
+                        MPI_Datatype *out)
 {
-    struct type *child = type_find(old);
     int n = (int)in->count;
-    if (!child)
-        return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
-    int result = indexed_check(in, out, function);
+    int result = indexed_check(in);
     if (result != MPI_SUCCESS) return result;
     struct part *parts = calloc((size_t)n + 1, sizeof *parts);
-    if (!parts)
-        return error_raise(NULL, MPI_ERR_NO_MEM, function, "out of memory");
+    if (!parts) return note_no_memory();
     bool good = true;
     MPI_Aint unit = in->in_bytes ? 1 : child->extent;
     for (int i = 0; i < n; i++) {
@@ -220,58 +192,44 @@ static int make_indexed(const struct indexed *in, MPI_Datatype old,
         parts[i].child = child;
     }
     result = good ? type_publish(type_build(parts, n),
-                                 indexed_envelope(in, old), out, function)
-                  : error_raise(NULL, MPI_ERR_COUNT, function,
-                                "negative blocklength");
+                                 indexed_envelope(in, child), out)
+                  : error_note(MPI_ERR_COUNT, "negative blocklength");
     free(parts);
     return result;
 }
 
-#define INDEXED_VARIANT(name, kind, bytes, count_t, disp_t, constant)          \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(count_t count, constant count_t blocks[],                  \
-                    constant disp_t disps[], MPI_Datatype old,                 \
-                    MPI_Datatype *out)                                         \
+#define INDEXED(name, combiner_of, bytes)                                      \
+    int mpi_Type_##name(MPI_Count count, struct numbers blocks,                \
+                        struct numbers disps, struct type *child,              \
+                        MPI_Datatype *out, bool large)                         \
     {                                                                          \
-        struct indexed in = {.combiner = kind,                                 \
+        struct indexed in = {.combiner = combiner_of,                          \
                              .count = count,                                   \
                              .in_bytes = bytes,                                \
-                             .blocks = numbers_##count_t(blocks),              \
-                             .disps = numbers_##disp_t(disps),                 \
-                             .large = LARGE_##count_t};                        \
-        return make_indexed(&in, old, out, __func__);                          \
+                             .blocks = blocks,                                 \
+                             .disps = disps,                                   \
+                             .large = large};                                  \
+        return make_indexed(&in, child, out);                                  \
     }
-INDEXED_VARIANT(Type_indexed, MPI_COMBINER_INDEXED, false, int, int, const)
-INDEXED_VARIANT(Type_indexed_c, MPI_COMBINER_INDEXED, false, MPI_Count,
-                MPI_Count, const)
-INDEXED_VARIANT(Type_create_hindexed, MPI_COMBINER_HINDEXED, true, int,
-                MPI_Aint, const)
-INDEXED_VARIANT(Type_create_hindexed_c, MPI_COMBINER_HINDEXED, true, MPI_Count,
-                MPI_Count, const)
-INDEXED_VARIANT(Type_hindexed, MPI_COMBINER_HINDEXED, true, int, MPI_Aint, )
+INDEXED(indexed, MPI_COMBINER_INDEXED, false)
+INDEXED(create_hindexed, MPI_COMBINER_HINDEXED, true)
 
-#define BLOCK_VARIANT(name, kind, bytes, count_t, disp_t)                      \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(count_t count, count_t length, const disp_t disps[],       \
-                    MPI_Datatype old, MPI_Datatype *out)                       \
+#define INDEXED_BLOCK(name, combiner_of, bytes)                                \
+    int mpi_Type_##name(MPI_Count count, MPI_Count length,                     \
+                        struct numbers disps, struct type *child,              \
+                        MPI_Datatype *out, bool large)                         \
     {                                                                          \
-        struct indexed in = {.combiner = kind,                                 \
+        struct indexed in = {.combiner = combiner_of,                          \
                              .count = count,                                   \
                              .one_block = true,                                \
                              .in_bytes = bytes,                                \
                              .block = length,                                  \
-                             .disps = numbers_##disp_t(disps),                 \
-                             .large = LARGE_##count_t};                        \
-        return make_indexed(&in, old, out, __func__);                          \
+                             .disps = disps,                                   \
+                             .large = large};                                  \
+        return make_indexed(&in, child, out);                                  \
     }
-BLOCK_VARIANT(Type_create_indexed_block, MPI_COMBINER_INDEXED_BLOCK, false, int,
-              int)
-BLOCK_VARIANT(Type_create_indexed_block_c, MPI_COMBINER_INDEXED_BLOCK, false,
-              MPI_Count, MPI_Count)
-BLOCK_VARIANT(Type_create_hindexed_block, MPI_COMBINER_HINDEXED_BLOCK, true,
-              int, MPI_Aint)
-BLOCK_VARIANT(Type_create_hindexed_block_c, MPI_COMBINER_HINDEXED_BLOCK, true,
-              MPI_Count, MPI_Count)
+INDEXED_BLOCK(create_indexed_block, MPI_COMBINER_INDEXED_BLOCK, false)
+INDEXED_BLOCK(create_hindexed_block, MPI_COMBINER_HINDEXED_BLOCK, true)
 
 /* -------------------------------------------------------------------- structs
  */
@@ -306,78 +264,45 @@ static struct type *struct_build(int count, struct numbers blocks,
     return type;
 }
 
-static int make_struct(MPI_Count count, struct numbers blocks,
-                       struct numbers disps, const MPI_Datatype types[],
-                       bool large, MPI_Datatype *out, const char *function)
+int mpi_Type_create_struct(MPI_Count count, struct numbers blocks,
+                           struct numbers disps, const MPI_Datatype types[],
+                           MPI_Datatype *out, bool large)
 {
     int n = (int)count, error;
     if (count < 0 || count >= INT_MAX / 2)
-        return error_raise(NULL, MPI_ERR_COUNT, function, "invalid count");
-    if (!out ||
-        (n > 0 && (numbers_null(blocks) || numbers_null(disps) || !types)))
-        return error_raise(NULL, MPI_ERR_ARG, function, "null pointer");
+        return error_note(MPI_ERR_COUNT, "invalid count");
+    if (n > 0 && (numbers_null(blocks) || numbers_null(disps) || !types))
+        return error_note(MPI_ERR_ARG, "null pointer");
     struct type *type = struct_build(n, blocks, disps, types, &error);
     if (error != MPI_SUCCESS)
-        return error_raise(NULL, error, function,
-                           "invalid datatype or blocklength");
+        return error_note(error, "invalid datatype or blocklength");
     struct envelope *envelope =
         envelope_new(MPI_COMBINER_STRUCT, large, 2L * n + 1, n);
     envelope_count(envelope, n);
     envelope_counts(envelope, blocks, n);
     envelope_aints(envelope, disps, n);
     for (int i = 0; i < n; i++) envelope_type(envelope, types[i]);
-    return type_publish(type, envelope, out, function);
+    return type_publish(type, envelope, out);
 }
-
-#define STRUCT_VARIANT(name, count_t, disp_t, constant)                        \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(count_t count, constant count_t blocks[],                  \
-                    constant disp_t disps[], constant MPI_Datatype types[],    \
-                    MPI_Datatype *out)                                         \
-    {                                                                          \
-        return make_struct(count, numbers_##count_t(blocks),                   \
-                           numbers_##disp_t(disps), types, LARGE_##count_t,    \
-                           out, __func__);                                     \
-    }
-STRUCT_VARIANT(Type_create_struct, int, MPI_Aint, const)
-STRUCT_VARIANT(Type_create_struct_c, MPI_Count, MPI_Count, const)
-STRUCT_VARIANT(Type_struct, int, MPI_Aint, )
 
 /* ---------------------------------------------------------- resized and copies
  */
 
-static int make_resized(MPI_Datatype old, MPI_Aint lb, MPI_Aint extent,
-                        bool large, MPI_Datatype *out, const char *function)
+int mpi_Type_create_resized(struct type *child, MPI_Count lb, MPI_Count extent,
+                            MPI_Datatype *out, bool large)
 {
-    struct type *child = type_find(old);
-    if (!child)
-        return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
-    if (!out) return error_raise(NULL, MPI_ERR_ARG, function, "null datatype");
     struct part part = {.count = 1, .block = 1, .child = child};
     struct type *type = type_build(&part, 1);
     if (type) type_set_bounds(type, lb, extent);
     struct envelope *envelope = envelope_new(MPI_COMBINER_RESIZED, large, 2, 1);
     envelope_aint(envelope, lb);
     envelope_aint(envelope, extent);
-    envelope_type(envelope, old);
-    return type_publish(type, envelope, out, function);
+    envelope_type(envelope, child->object.handle);
+    return type_publish(type, envelope, out);
 }
 
-#define RESIZED_VARIANT(name, number_t, large)                                 \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(MPI_Datatype old, number_t lb, number_t extent,            \
-                    MPI_Datatype *out)                                         \
-    {                                                                          \
-        return make_resized(old, lb, extent, large, out, __func__);            \
-    }
-RESIZED_VARIANT(Type_create_resized, MPI_Aint, false)
-RESIZED_VARIANT(Type_create_resized_c, MPI_Count, true)
-
-MPI_PUBLIC(Type_dup);
-int PMPI_Type_dup(MPI_Datatype old, MPI_Datatype *out)
+int mpi_Type_dup(struct type *child, MPI_Datatype *out)
 {
-    TYPE_OR_RETURN(child, old);
-    if (!out) return RAISE_ARG(NULL, "null datatype");
     struct part part = {.count = 1, .block = 1, .child = child};
     struct type *type = type_build(&part, 1);
     if (type) {
@@ -385,13 +310,14 @@ int PMPI_Type_dup(MPI_Datatype old, MPI_Datatype *out)
         type->committed = child->committed;
     }
     struct envelope *envelope = envelope_new(MPI_COMBINER_DUP, false, 0, 1);
-    envelope_type(envelope, old);
-    int result = type_publish(type, envelope, out, __func__);
+    envelope_type(envelope, child->object.handle);
+    int result = type_publish(type, envelope, out);
     if (result != MPI_SUCCESS) return result;
-    result = attr_copy_all(old, child->attributes, &type->attributes, *out);
+    result = attr_copy_all(child->object.handle, child->attributes,
+                           &type->attributes, *out);
     if (result == MPI_SUCCESS) return result;
     handle_close(&type->object);
     object_release(&type->object);
     *out = MPI_DATATYPE_NULL;
-    return RAISE(NULL, result, "a copy callback failed");
+    return error_note(result, "a copy callback failed");
 }

@@ -29,14 +29,8 @@ void envelope_aints(struct envelope *envelope, struct numbers values, int n);
 void envelope_type(struct envelope *envelope, MPI_Datatype type);
 
 /* Assigns a handle to a finished type. Takes type and envelope over; either may
- * be NULL for lack of memory. */
+ * be NULL for lack of memory. Returns a noted class. */
 int type_publish(struct type *type, struct envelope *envelope,
-                 MPI_Datatype *out, const char *function);
-
-#define TYPE_OR_RETURN(variable, handle)                                       \
-    struct type *variable = type_find(handle);                                 \
-    if (!variable)                                                             \
-    return RAISE(NULL, MPI_ERR_TYPE, "invalid datatype 0x%08x",                \
-                 HANDLE_BITS(handle))
+                 MPI_Datatype *out);
 
 #endif

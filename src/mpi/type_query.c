@@ -6,119 +6,77 @@
 #include <stdio.h>
 #include <string.h>
 
-MPI_PUBLIC(Type_commit);
-int PMPI_Type_commit(MPI_Datatype *handle)
+static int note_invalid(MPI_Datatype handle)
 {
-    if (!handle) return RAISE_ARG(NULL, "null datatype");
-    TYPE_OR_RETURN(type, *handle);
+    return error_note(MPI_ERR_TYPE, "invalid datatype 0x%08x",
+                      HANDLE_BITS(handle));
+}
+
+int mpi_Type_commit(MPI_Datatype *handle)
+{
+    struct type *type = type_find(*handle);
+    if (!type) return note_invalid(*handle);
     type->committed = true;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Type_free);
-int PMPI_Type_free(MPI_Datatype *handle)
+int mpi_Type_free(MPI_Datatype *handle)
 {
-    if (!handle) return RAISE_ARG(NULL, "null datatype");
-    TYPE_OR_RETURN(type, *handle);
+    struct type *type = type_find(*handle);
+    if (!type) return note_invalid(*handle);
     if (type->predefined)
-        return RAISE(NULL, MPI_ERR_TYPE, "a predefined datatype");
+        return error_note(MPI_ERR_TYPE, "a predefined datatype");
     int result = attr_delete_all(*handle, &type->attributes);
     if (result != MPI_SUCCESS)
-        return RAISE(NULL, result, "a delete callback failed");
+        return error_note(result, "a delete callback failed");
     /* the handle lives as long as any type made from this one */
     object_release(&type->object);
     *handle = MPI_DATATYPE_NULL;
     return MPI_SUCCESS;
 }
 
-static int size_get(MPI_Datatype handle, MPI_Count *size, const char *function)
+int mpi_Type_size(struct type *type, MPI_Count *size)
 {
-    struct type *type = type_find(handle);
-    if (!type)
-        return error_raise(NULL, MPI_ERR_TYPE, function,
-                           "invalid datatype 0x%08x", HANDLE_BITS(handle));
-    if (!size) return error_raise(NULL, MPI_ERR_ARG, function, "null size");
     *size = type->size;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Type_size);
-int PMPI_Type_size(MPI_Datatype handle, int *size)
+int mpi_Type_get_extent(struct type *type, MPI_Count *lb, MPI_Count *extent)
 {
-    MPI_Count wide = 0;
-    int result = size_get(handle, size ? &wide : NULL, __func__);
-    if (result == MPI_SUCCESS)
-        *size = wide > INT_MAX ? MPI_UNDEFINED : (int)wide;
-    return result;
-}
-
-MPI_PUBLIC(Type_size_x);
-int PMPI_Type_size_x(MPI_Datatype handle, MPI_Count *size)
-{
-    return size_get(handle, size, __func__);
-}
-
-MPI_PUBLIC(Type_size_c);
-int PMPI_Type_size_c(MPI_Datatype handle, MPI_Count *size)
-{
-    return size_get(handle, size, __func__);
-}
-
-static int extent_get(MPI_Datatype handle, MPI_Aint *lb, MPI_Aint *extent,
-                      bool real, const char *function)
-{
-    struct type *type = type_find(handle);
-    if (!type)
-        return error_raise(NULL, MPI_ERR_TYPE, function,
-                           "invalid datatype 0x%08x", HANDLE_BITS(handle));
-    if (!lb || !extent)
-        return error_raise(NULL, MPI_ERR_ARG, function, "null pointer");
-    *lb = real ? type->true_lb : type->lb;
-    *extent = real ? type->true_extent : type->extent;
+    *lb = type->lb;
+    *extent = type->extent;
     return MPI_SUCCESS;
 }
 
-#define EXTENT_VARIANT(name, number, real)                                     \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(MPI_Datatype type, number *lb, number *extent)             \
-    {                                                                          \
-        return extent_get(type, lb, extent, real, __func__);                   \
-    }
-EXTENT_VARIANT(Type_get_extent, MPI_Aint, false)
-EXTENT_VARIANT(Type_get_extent_x, MPI_Count, false)
-EXTENT_VARIANT(Type_get_extent_c, MPI_Count, false)
-EXTENT_VARIANT(Type_get_true_extent, MPI_Aint, true)
-EXTENT_VARIANT(Type_get_true_extent_x, MPI_Count, true)
-EXTENT_VARIANT(Type_get_true_extent_c, MPI_Count, true)
-
-MPI_PUBLIC(Type_extent);
-int PMPI_Type_extent(MPI_Datatype type, MPI_Aint *extent)
+int mpi_Type_get_true_extent(struct type *type, MPI_Count *lb,
+                             MPI_Count *extent)
 {
-    MPI_Aint lb;
-    return extent_get(type, &lb, extent, false, __func__);
+    *lb = type->true_lb;
+    *extent = type->true_extent;
+    return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Type_lb);
-int PMPI_Type_lb(MPI_Datatype type, MPI_Aint *lb)
+int mpi_Type_extent(struct type *type, MPI_Aint *extent)
 {
-    MPI_Aint extent;
-    return extent_get(type, lb, &extent, false, __func__);
+    *extent = type->extent;
+    return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Type_ub);
-int PMPI_Type_ub(MPI_Datatype type, MPI_Aint *ub)
+int mpi_Type_lb(struct type *type, MPI_Aint *lb)
 {
-    MPI_Aint lb = 0, extent = 0;
-    int result = extent_get(type, ub ? &lb : NULL, &extent, false, __func__);
-    if (result == MPI_SUCCESS) *ub = lb + extent;
-    return result;
+    *lb = type->lb;
+    return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Type_set_name);
-int PMPI_Type_set_name(MPI_Datatype handle, const char *name)
+int mpi_Type_ub(struct type *type, MPI_Aint *ub)
 {
-    TYPE_OR_RETURN(type, handle);
-    if (!name) return RAISE_ARG(NULL, "null name");
+    *ub = type->lb + type->extent;
+    return MPI_SUCCESS;
+}
+
+int mpi_Type_set_name(struct type *type, const char *name)
+{
+    if (!name) return note_argument("null name");
     size_t length = strnlen(name, sizeof type->name - 1);
     facade_lock();
     memcpy(type->name, name, length);
@@ -231,8 +189,7 @@ int PMPI_Type_get_contents(MPI_Datatype handle, int ints, int aints, int types,
                                     aint_list, NULL, type_list);
 }
 
-MPI_PUBLIC(Type_match_size);
-int PMPI_Type_match_size(int class, int size, MPI_Datatype *out)
+int mpi_Type_match_size(int class, int size, MPI_Datatype *out)
 {
     static const struct {
         int class;
@@ -259,19 +216,17 @@ int PMPI_Type_match_size(int class, int size, MPI_Datatype *out)
         {MPIX_TYPECLASS_LOGICAL, MPI_LOGICAL16},
 #endif
     };
-    if (!out) return RAISE_ARG(NULL, "null datatype");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (types[i].class != class || type_find(types[i].type)->size != size)
             continue;
         *out = types[i].type;
         return MPI_SUCCESS;
     }
-    return RAISE_ARG(NULL, "no datatype of this class and size");
+    return note_argument("no datatype of this class and size");
 }
 
-MPI_PUBLIC(Type_get_value_index);
-int PMPI_Type_get_value_index(MPI_Datatype value, MPI_Datatype index,
-                              MPI_Datatype *out)
+int mpi_Type_get_value_index(struct type *value, MPI_Datatype index,
+                             MPI_Datatype *out)
 {
     static const struct {
         MPI_Datatype value, index, pair;
@@ -285,32 +240,20 @@ int PMPI_Type_get_value_index(MPI_Datatype value, MPI_Datatype index,
         {MPI_REAL, MPI_REAL, MPI_2REAL},
         {MPI_DOUBLE_PRECISION, MPI_DOUBLE_PRECISION, MPI_2DOUBLE_PRECISION},
         {MPI_INTEGER, MPI_INTEGER, MPI_2INTEGER}};
-    TYPE_OR_RETURN(first, value);
-    TYPE_OR_RETURN(second, index);
-    (void)first;
-    (void)second;
-    if (!out) return RAISE_ARG(NULL, "null datatype");
+    if (!type_find(index)) return note_invalid(index);
     *out = MPI_DATATYPE_NULL; /* there is no such pair */
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        if (pairs[i].value == value && pairs[i].index == index)
+        if (pairs[i].value == value->object.handle && pairs[i].index == index)
             *out = pairs[i].pair;
     return MPI_SUCCESS;
 }
 
 /* --------------------------------------------------------------- addresses */
 
-MPI_PUBLIC(Get_address);
-int PMPI_Get_address(const void *location, MPI_Aint *address)
+int mpi_Get_address(const void *location, MPI_Aint *address)
 {
-    if (!address) return RAISE_ARG(NULL, "null address");
     *address = (MPI_Aint)location;
     return MPI_SUCCESS;
-}
-
-MPI_PUBLIC(Address);
-int PMPI_Address(void *location, MPI_Aint *address)
-{
-    return PMPI_Get_address(location, address);
 }
 
 /* Addresses are computed as unsigned, so overflow is defined. */
