@@ -26,7 +26,7 @@ GENERATED = ("include/mpich/mpi.h", "include/mpi_abi/mpi.h")
 BASE = ["src/base/append.h", "src/base/arguments", "src/base/base.h",
         "src/base/buggify.h", "src/base/cursor.h", "src/base/dtype",
         "src/base/evidence.h", "src/base/fnv.h", "src/base/pool", "src/base/scope.h",
-        "src/base/float_env.h",
+        "src/base/float_env.h", "src/base/limit",
         "src/base/wire", "src/base/keyed.h", "src/base/grant.h",
         "src/base/siphash.h", "src/base/grid_shape", "src/base/tree.",
         "src/base/host_id.h"]
@@ -219,8 +219,8 @@ LAYERS = {
     "src/bench/borders.h": ["src/ring/algorithm_table.h"],
     "src/launch/main.c": ["src/launch/launch.h"],
     # The MPI facade is a client like any other.
-    "src/mpi/": ["include/", "src/base/fnv.h", "src/base/quiet_write.h", "src/base/traits.h",
-                 "src/mpi/"],
+    "src/mpi/": ["include/", "src/base/fnv.h", "src/base/limit.h",
+                 "src/base/quiet_write.h", "src/base/traits.h", "src/mpi/"],
     "src/mpi/world.c": ["include/", "src/mpi/", "src/base/host_id.h",
                         "src/base/quiet_write.h"],
     "src/mpi/mpi_op.c": ["include/", "src/mpi/", "src/base/float_env.h"],
@@ -295,6 +295,14 @@ NOT_CALLED = {
     "quant_cuda_decode": "the same", "quant_cuda_combine": "the same",
 }
 
+# Where a call's way is chosen, sizes are limits of src/base/limit.h. These are
+# sizes of what lies in memory or on the wire.
+CHOOSING = ("src/ring/", "src/message/", "src/mpi/coll", "src/mpi/partner",
+            "src/mpi/transport")
+SIZES = {"INPUT_BLOCK", "SINGLE_COPY_BUFFER", "HUGE_PAGE", "MESSAGE_MAX",
+         "MESSAGE_QUEUE_BYTES", "MESSAGE_INBOX_BYTES", "MESSAGE_ACK_BYTES",
+         "MESSAGE_PORTION", "RNDV_PIECE", "EXPECTS_MAX"}
+
 # Names under which code has what another process sent.
 RECEIVED = r"\b(?:msg|hello|f|w)\s*->|[.>](?:rx|msg)\b"
 
@@ -330,6 +338,13 @@ def check_text(path, lines):
             yield number, "blanks at the end of the line"
         if re.search(r"\b(TODO|FIXME|XXX)\b", line):
             yield number, "unfinished business"
+
+
+def check_sizes(path, text):
+    for found in re.finditer(r"\b(\w+) = \d+ (?:\* 1024|<< [12]\d)", text):
+        if path.startswith(CHOOSING) and found.group(1) not in SIZES:
+            yield (text.count("\n", 0, found.start()) + 1,
+                   f"{found.group(1)}: a limit belongs into src/base/limit.h")
 
 
 def check_guard(path, text):
@@ -436,6 +451,7 @@ def check(path, text, public=("pccl.h", "mpi_pccl.h", "pccl_train.h")):
     code = code_only(text).split("\n")
     faults = list(check_text(path, lines))
     faults += [] if path in GENERATED else check_guard(path, text)
+    faults += check_sizes(path, "\n".join(code))
     faults += check_functions(lines)
     faults += check_calls(path, code)
     faults += check_loud(path, code)
@@ -619,6 +635,10 @@ def self_test():
         ("src/master/a.c", head + "assert(x);\n", "use PCCL_ASSERT"),
         ("src/master/a.c", head + "PCCL_ASSERT(x);\n", None),
         ("src/mpi/a.c", head + "assert(x);\n", None),
+        ("src/ring/a.c", head + "enum { LEAST = 64 * 1024 };\n",
+         "LEAST: a limit belongs"),
+        ("src/ring/a.c", head + "enum { HUGE_PAGE = 2 << 20 };\n", None),
+        ("src/peer/a.c", head + "enum { ROOM = 64 * 1024 };\n", None),
         ("src/master/a.c", head + "PCCL_ASSERT(x &&\n  msg->size > 1);\n",
          "another process sent"),
         ("src/mpi/a.c", head + "assert(c->rx.size > 1);\n",

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "limit.h"
+
 /* An invariant of this process, in every build: when it does not hold, the
  * process ends with file, line and condition. Input from the network or from
  * another process is checked and refused, never asserted (CONTRIBUTING.md). */
@@ -38,9 +40,6 @@ typedef int64_t pccl_ns;
 enum {
     PEERS_MAX = 4096,    /* members of a run, over all groups */
     GROUPS_MAX = 256,    /* distinct peer groups of one run */
-    HIERARCHY_MAX = 32,  /* members of a view up to which sites are sent */
-    HOST_MESH_MAX = 64,  /* worlds of one host up to this size link all pairs */
-    SURVEY_ALL_MAX = 24, /* worlds up to this size are surveyed in all pairs */
     OPS_MAX = 4096,      /* operations in flight on one communicator, */
     SCOPED_MAX = 256,    /* of which so many may be of some members only */
     POOL_MAX = 64,       /* connections between two peers */

@@ -11,11 +11,6 @@
 
 #include "base.h"
 
-enum {
-    /* A member has 62 links then. */
-    GRID_WORLD_MAX = 1024,
-};
-
 struct grid_node {
     uint32_t world, position;
     uint32_t rows;

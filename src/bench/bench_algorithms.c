@@ -35,13 +35,13 @@ static struct plan_request request(enum plan_coll coll, uint32_t layout,
     struct plan_request r = {
         .coll = coll,
         .world = world,
-        .mesh = world <= (one_host ? MASTER_MESH_MAX : MASTER_MESH_WAN_MAX),
+        .mesh = world <= (one_host ? HOST_MESH_MAX : SURVEY_ALL_MAX),
         .tree = true,
-        .grid = !one_host && world > MASTER_MESH_WAN_MAX,
+        .grid = !one_host && world > SURVEY_ALL_MAX,
         .one_host = one_host,
         .shared_memory = layout <= MEMORY,
-        .single_copy_world = PLAN_SINGLE_COPY_WORLD_MAX,
-        .boards = layout <= MEMORY && world <= PLAN_SINGLE_COPY_WORLD_MAX,
+        .single_copy_world = HOST_MESH_MAX,
+        .boards = layout <= MEMORY && world <= HOST_MESH_MAX,
         .roomy = layout == ROOM,
         .cached = PLAN_CACHED,
         .count = size,
@@ -49,7 +49,7 @@ static struct plan_request request(enum plan_coll coll, uint32_t layout,
         .send_bytes = none,
         .recv_bytes = none};
     /* As the library does where a host has more members than that. */
-    if (world > PLAN_SINGLE_COPY_WORLD_MAX) r.single_copy_world = 0;
+    if (world > HOST_MESH_MAX) r.single_copy_world = 0;
     return r;
 }
 
@@ -190,16 +190,26 @@ static void print_row(const struct choice *c)
     printf("\n");
 }
 
+static void print_limit(const struct limit *l)
+{
+    char text[16];
+    printf("%s, %s %s %s\n    %s [NOTES.md: %s]\n", l->name,
+           size_text(l->value, text), l->unit, l->decides, l->why, l->measured);
+}
+
 int bench_algorithms(void)
 {
     const struct choice *c;
     const struct detour *d;
+    const struct limit *l;
     printf("What carries out an MPI collective: the first row that applies.\n"
            "Bytes are those of the vector, or of a block.\n\n");
     for (uint32_t i = 0; (d = choose_row(i)) != NULL; i++) print_way(d);
     printf("\nThe first row that applies and fits is taken; PCCL_ALGORITHM= "
            "forces one.\nBytes are those of the vector, or of a block.\n\n");
     for (uint32_t i = 0; (c = algorithm_row(i)) != NULL; i++) print_row(c);
+    printf("\nLimits that decide beside these rows:\n\n");
+    for (uint32_t i = 0; (l = limit_by_number(i)) != NULL; i++) print_limit(l);
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
                                            COLL_ALLGATHER, COLL_ALLTOALLV,
                                            COLL_REDUCE_SCATTER};

@@ -19,7 +19,6 @@ enum {
     STATE_FLIGHTS_MAX = 512, /* pieces asked of all partners */
     STATE_TODO_MAX = 8 * STATE_WINDOW, /* unanswered questions to one partner */
     STATE_UNEXPECTED_MAX = 256,        /* questions before the master's STATE */
-    STATE_FEW = 8,                     /* receivers that ask each other */
 };
 
 enum state_kind {

@@ -24,12 +24,8 @@
 #include "board.h"
 
 enum {
-    CHANNEL_SIZE = 512 * 1024, /* bytes of one queue; a power of two */
-    CHANNEL_SIZE_PAIR = 2 * 1024 * 1024, /* of a host with two members */
-    CHANNEL_PAGE = 64 * 1024,  /* indices, before the queues; whole pages */
-    CHANNEL_LINE = 128,        /* unit that processors pass to each other */
-    CHANNEL_REWIND = 8 * 1024, /* an empty queue past this may begin anew */
-    CHANNEL_REWIND_END = 24 * 1024, /* and past this no more */
+    CHANNEL_PAGE = 64 * 1024, /* indices, before the queues; whole pages */
+    CHANNEL_LINE = 128,       /* unit that processors pass to each other */
     CHANNEL_MAGIC = 0x4c4e4845,
 };
 

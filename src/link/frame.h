@@ -13,7 +13,7 @@ enum {
     FRAME_SIZE = 48,
     FRAME_MAGIC = 0xb5,
     FRAME_VERSION = 1,
-    FRAME_BODY_MAX = 512 * 1024,
+    FRAME_BODY_MAX = PLAN_SEGMENT_MAX,
     FRAME_HELLO_SIZE = 32, /* body of HELLO: key, sender, receiver */
     /* Body of FILL. More than the largest packet of Ethernet (9000), so that
      * it takes a full one; and no more than TCP sends at once at first. */

@@ -20,8 +20,6 @@
 enum {
     POOL_HIGH_RTT = 8,            /* connections of a high-RTT link */
     POOL_VERY_HIGH_RTT = 16,      /* connections of a very-high-RTT link */
-    EAGER_MAX = 64 * 1024,        /* bytes sent before READY, a transfer */
-    EAGER_LINK_MAX = 1024 * 1024, /* the same bytes, of all of a link */
     UNEXPECTED_MAX = 4 * OPS_MAX, /* unexpected messages per link */
     CONTROL_MAX = 4 * OPS_MAX,    /* control frames queued per link */
     CONTROL_FIRST = 256,          /* control frames with room at first */

@@ -44,8 +44,6 @@ enum {
     MASTER_EDGES_MAX = 1024, /* failed pairs kept per group */
     MASTER_WARNED_MAX = 64,
     MASTER_FORCED_MAX = WIRE_OPS_MAX,
-    MASTER_MESH_MAX = HOST_MESH_MAX, /* worlds up to this size link all pairs */
-    MASTER_MESH_WAN_MAX = SURVEY_ALL_MAX, /* if they are on several hosts */
     MASTER_EXACT_MAX = 16,   /* worlds up to this size are split exactly */
     MASTER_SPARED_MAX = 6,   /* rounds that a member may repeat (R4f) */
     MASTER_BREAKS_MAX = 1,   /* silent losses of a link without data */

@@ -24,17 +24,9 @@ enum {
     MESSAGE_ACK_COUNT = 64,            /* items after which to acknowledge */
     MESSAGE_ACK_BYTES = 256 * 1024,
     RNDV_PIECE = 256 * 1024,
-    RNDV_PIECES_MAX = 32, /* under way to one member */
-    /* Larger ones are written in portions, which the receiver takes meanwhile.
-     */
-    MESSAGE_WHOLE_MAX = 12 * 1024,
-    MESSAGE_PORTION = 8 * 1024,
-    CMA_PIECE = 8 * 1024 * 1024,
-    /* From a whole piece on, the sender's processor is left to the program.
-     * Below, two copies by two processors at once take 0.3 to 2 times as long
-     * as one; the driver finds out ("Which stores fill the queue"). */
-    CMA_MIN = CMA_PIECE,
-    CMA_TRY_MIN = 64 * 1024,
+    RNDV_PIECES_MAX = 32,       /* under way to one member */
+    MESSAGE_PORTION = 8 * 1024, /* shown at a time, above MESSAGE_WHOLE_MAX */
+    CMA_PIECE = CMA_MIN,
     CMA_PIECES_MAX = 2,    /* pieces queued to one member */
     EXPECTS_MAX = 1 << 20, /* of one member, with a send or without */
     UNTOLD_MAX = 1024,     /* losses stored before events are taken */

@@ -6,12 +6,11 @@
  * and operators need not commute. */
 #include "coll.h"
 
+#include "../base/limit.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Bytes gathered at once, over all members. */
-enum { FOLD_MEMORY = 16 << 20 };
 
 enum { FOLD_BLOCKS, FOLD_RESULT }; /* stages */
 

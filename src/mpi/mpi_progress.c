@@ -4,6 +4,8 @@
 #include "revoke.h"
 #include "transport.h"
 
+#include "../base/limit.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,9 +13,9 @@
 
 /* NOTES.md, "wake-ups": 256 ranks on 2 processors woke up 24,000 times a second
  * for their pauses of 10 ms, a quarter of all processor time. With more than
- * CROWD_FROM ranks for each processor the pauses are longer, so that all of
- * them together take no more than those of CROWD_FROM. */
-enum { PAUSE_BUSY_MS = 1, PAUSE_IDLE_MS = 10, CROWD_FROM = 8 };
+ * RANKS_CROWDED ranks for each processor the pauses are longer, so that all of
+ * them together take no more than those of RANKS_CROWDED. */
+enum { PAUSE_BUSY_MS = 1, PAUSE_IDLE_MS = 10 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
@@ -45,7 +47,7 @@ static bool turn(void)
 
 void mpi_progress_crowd(uint32_t members, uint32_t processors)
 {
-    uint32_t times = processors > 0 ? members / processors / CROWD_FROM : 1;
+    uint32_t times = processors > 0 ? members / processors / RANKS_CROWDED : 1;
     atomic_store(&crowd, times > 1 ? times : 1);
 }
 

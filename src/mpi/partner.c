@@ -1,14 +1,16 @@
 /* partner.c - order and credit of messages posted to each member. */
 #include "partner.h"
 
+#include "../base/limit.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
 enum {
-    CREDIT = 4 * 1024 * 1024, /* unmatched bytes at one receiver */
-    CREDIT_PART = CREDIT / 8, /* returned at once, and granted in advance */
-    CHARGE = 128,             /* per message, beside its data */
-    ANNOUNCED = 1024,         /* per announced message */
+    CREDIT_PART =
+        MESSAGE_CREDIT / 8, /* returned at once, and granted in advance */
+    CHARGE = 128,           /* per message, beside its data */
+    ANNOUNCED = 1024,       /* per announced message */
 };
 
 /* A message that could not be posted yet. */
@@ -135,7 +137,7 @@ static bool flush_queue(struct partner *partner, struct queue *queue)
  * announcements only. The caller holds the lock. */
 static bool charge(struct partner *partner, const struct letter *letter)
 {
-    long long cost = partner_charge(letter), limit = CREDIT;
+    long long cost = partner_charge(letter), limit = MESSAGE_CREDIT;
     if (letter->kind == LETTER_LARGE) limit += partner->granted;
     if (atomic_fetch_add(&partner->unmatched, cost) + cost <= limit)
         return true;
@@ -244,8 +246,8 @@ bool partner_has_credit(struct partner *partner, uint64_t size)
 {
     long long cost = (long long)size + CHARGE;
     pthread_mutex_lock(&lock);
-    bool has =
-        partner->held == 0 && atomic_load(&partner->unmatched) + cost <= CREDIT;
+    bool has = partner->held == 0 &&
+               atomic_load(&partner->unmatched) + cost <= MESSAGE_CREDIT;
     pthread_mutex_unlock(&lock);
     return has;
 }
@@ -352,7 +354,7 @@ void partner_credited(struct partner *partner, uint64_t size)
     long long had = atomic_load(&partner->unmatched);
     if (size > (uint64_t)had) size = (uint64_t)had;
     atomic_fetch_sub(&partner->unmatched, (long long)size);
-    if (had - (long long)size <= CREDIT) partner->granted = 0;
+    if (had - (long long)size <= MESSAGE_CREDIT) partner->granted = 0;
     go_on(partner);
     pthread_mutex_unlock(&lock);
 }
@@ -361,7 +363,8 @@ void partner_granted(struct partner *partner, uint64_t size)
 {
     pthread_mutex_lock(&lock);
     /* A backlog takes many grants, none of them larger than the credit. */
-    if (partner->held > 0 && size <= CREDIT && partner->granted < INT64_MAX / 2)
+    if (partner->held > 0 && size <= MESSAGE_CREDIT &&
+        partner->granted < INT64_MAX / 2)
         partner->granted += (long long)size;
     go_on(partner);
     pthread_mutex_unlock(&lock);

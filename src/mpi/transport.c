@@ -4,15 +4,16 @@
 #include "partner.h"
 #include "revoke.h"
 
+#include "../base/limit.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    EAGER_MAX = 32 * 1024, /* larger data are pulled */
-    STOP_TURNS = 2000,     /* ms that stopping waits for queued messages */
-    EVENTS_MAX = 16,       /* taken at once */
+    STOP_TURNS = 2000, /* ms that stopping waits for queued messages */
+    EVENTS_MAX = 16,   /* taken at once */
 };
 
 /* Guarded by partners_lock(). */
@@ -42,7 +43,7 @@ const char *transport_gone(void)
 
 bool transport_is_large(uint64_t member, MPI_Count size)
 {
-    if (size > EAGER_MAX) return true;
+    if (size > MESSAGE_EAGER_MAX) return true;
     struct partner *partner = partner_of(member);
     return !partner || !partner_has_credit(partner, (uint64_t)size);
 }
@@ -109,7 +110,8 @@ bool transport_send_now(uint64_t member, uint32_t context, int tag,
                             .tag = tag,
                             .size = (uint64_t)size};
     pcclResult_t posted;
-    struct partner *partner = size <= EAGER_MAX ? partner_of(member) : NULL;
+    struct partner *partner =
+        size <= MESSAGE_EAGER_MAX ? partner_of(member) : NULL;
     if (!partner || !partner_send_now(partner, &letter, bytes, &posted))
         return false;
     *result = send_error(posted);

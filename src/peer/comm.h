@@ -23,10 +23,6 @@
 
 enum {
     COMM_LISTENERS_MAX = 2,
-    /* Bytes of a connection that a launch moves in each direction: small
-     * operations are done at once, and no launch takes long (NOTES.md,
-     * "Launches"). */
-    BRIEF_TURN = 4 * 1024,
 };
 
 #define MASTER_PATIENCE_DEFAULT (60 * PCCL_S)
@@ -120,7 +116,7 @@ struct comm_io {
     uint64_t visited[CONNS_MAX / 64];  /* by all looks: they connect, are
                                           blocked, or are not of a link */
     uint64_t watched[CONNS_MAX / 64];  /* by the background thread */
-    bool brief; /* this pass moves at most BRIEF_TURN in each direction */
+    bool brief; /* this pass moves at most LAUNCH_MAX in each direction */
     bool cut;   /* such a pass has left something */
     enum comm_transport transport;
     struct shared_region region; /* that others of this host read (rule L7) */

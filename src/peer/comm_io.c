@@ -173,7 +173,7 @@ enum { WINDOWS_MAX = 4, TURN_SIZE = 512 * 1024 };
 
 static size_t turn_size(const pcclComm_t *c)
 {
-    return c->io.brief ? BRIEF_TURN : TURN_SIZE;
+    return c->io.brief ? LAUNCH_MAX : TURN_SIZE;
 }
 
 /* Received bytes, as recv(). What waited for the other end's proof leaves with

@@ -16,10 +16,7 @@
 enum {
     PIECE = 64 * 1024, /* copied before the other end sees any of it */
     PIECES_MAX = 16,   /* bytes in one pass, as other connections wait */
-    /* Of messages ("Two copies that bypass the caches"): portions of that size
-     * may bypass the sender's caches. */
-    STREAM_MIN = 4 * 1024,
-    RINGS_MAX = 16, /* reads of doorbell bytes in one pass, likewise */
+    RINGS_MAX = 16,    /* reads of doorbell bytes in one pass, likewise */
 };
 
 /* ------------------------------------------------------------ negotiation */
@@ -189,7 +186,7 @@ void comm_shm_disarm(pcclComm_t *c, uint32_t number)
 
 static size_t turn_size(const pcclComm_t *c)
 {
-    return c->io.brief ? BRIEF_TURN : (size_t)PIECE * PIECES_MAX;
+    return c->io.brief ? LAUNCH_MAX : (size_t)PIECE * PIECES_MAX;
 }
 
 /* The queue's lines are in the reader's caches, from its last turn. Stores that
@@ -198,9 +195,7 @@ static size_t turn_size(const pcclComm_t *c)
 static void write_body(struct comm_socket *s, uint8_t *to,
                        const struct conn_part *part, size_t size, bool first)
 {
-    if (size < STREAM_MIN)
-        memcpy(to, part->from, size);
-    else if (copy_choose(&s->copy, part->size, first, comm_now) == COPY_SECOND)
+    if (copy_choose(&s->copy, part->size, first, comm_now) == COPY_SECOND)
         memcpy(to, part->from, size);
     else
         stream_copy(to, part->from, size);

@@ -4,8 +4,6 @@
 #define US ((pccl_ns)1000)
 #define NEVER UINT32_MAX
 
-enum { MANY_RANKS = 8 };
-
 /* tests/bench/NOTES.md has the figures, under "patience".
  *
  * An operation: 200 us. A wake-up across processors costs a tenth of that. But
@@ -52,7 +50,7 @@ static const struct wait_policy policies[] = {
      .message = {100 * US, 32, 0},
      .polls_sockets = false,
      .naps = false},
-    /* MANY_RANKS or more for each processor */
+    /* RANKS_CROWDED or more for each processor */
     {.operation = {4000 * US, 1, 0},
      .fast = {4000 * US, 32, 0},
      .message = {4000 * US, 32, 0},
@@ -63,6 +61,6 @@ static const struct wait_policy policies[] = {
 const struct wait_policy *wait_policy(uint32_t members, uint32_t processors)
 {
     if (members < processors) return &policies[0];
-    if (members >= MANY_RANKS * processors) return &policies[3];
+    if (members >= RANKS_CROWDED * processors) return &policies[3];
     return &policies[members == processors ? 1 : 2];
 }

@@ -342,9 +342,6 @@ static const struct choice choices[] = {
      .measured = "reduce-scatter"},
 };
 
-const struct fast_limits fast_limits = {
-    .pair_max = K(16), .sums_least = K(4), .sums_looks = 512};
-
 /* All algorithms that may be forced. Of those with one name for one collective,
  * at most one fits a request. */
 static const struct algorithm *const algorithms[] = {

@@ -31,19 +31,6 @@ const struct algorithm *algorithm_choose(const struct plan_request *r);
 const struct algorithm *algorithm_choose_range(const struct plan_request *r,
                                                uint64_t *most);
 
-/* What the fast path does otherwise, beside the rows. */
-struct fast_limits {
-    /* Bytes for one member, where two members are all: beyond, an operation
-     * reads while the other one writes. */
-    uint64_t pair_max;
-    /* Bytes of the other vectors from which on each member adds up a part: a
-     * second post is cheaper than to add them all ("posts"). */
-    uint64_t sums_least;
-    /* Looks in vain, until a member adds up a part of another one. */
-    uint32_t sums_looks;
-};
-extern const struct fast_limits fast_limits;
-
 /* Returns the row that is taken if no algorithm is forced. */
 const struct choice *algorithm_row_of(const struct plan_request *r);
 

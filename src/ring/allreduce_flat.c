@@ -9,13 +9,6 @@
 
 #include <string.h>
 
-enum {
-    /* With two members, the received vector is added to the own one from where
-     * it lies if it has at least this size. Smaller vectors are in the caches
-     * anyway. */
-    TWO_MIN = 16 * 1024,
-};
-
 /* --------------------------------------------------------------- the plan */
 
 static void send(const struct plan *p, uint32_t to, uint32_t k,
@@ -60,9 +53,11 @@ static uint8_t *own_slot(const struct op *op)
     return (uint8_t *)op->state + op->plan.r.rank * vector_size(op);
 }
 
+/* With two members, the received vector is added to the own one from where it
+ * lies. */
 static bool may_be_reduced(const struct op *op)
 {
-    return op->plan.r.world == 2 && vector_size(op) >= TWO_MIN &&
+    return op->plan.r.world == 2 && vector_size(op) > PAIR_MAX &&
            !op_is_quantized(op);
 }
 

@@ -16,11 +16,6 @@
 
 #include "../reduce/reduce.h"
 
-enum {
-    /* Largest segment that stays in a cache, bytes. */
-    INTERLEAVED_MAX = 256 * 1024,
-};
-
 struct allreduce_ring_state {
     struct ring_state ring;
     uint8_t *codes; /* of a quantized vector */

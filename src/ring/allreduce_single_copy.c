@@ -18,13 +18,6 @@
 
 #include <string.h>
 
-enum {
-    SEGMENT_LEAST = 32 * 1024, /* or a place, if that is less */
-    SEGMENT_MOST = 256 * 1024,
-    /* Bytes of one segment for all pairs together. */
-    SEGMENTS_TOTAL = 4 * 1024 * 1024,
-};
-
 struct allreduce_single_copy_state {
     struct pieces pieces;
     /* By buffer of the region: the segment whose sum is in it, plus 1. A member
@@ -41,13 +34,10 @@ static size_t place_size(const struct plan *p)
     return SINGLE_COPY_BUFFER / p->r.world / PAGE * PAGE;
 }
 
-/* The data that wait in all regions stay in a cache. The fewer members there
- * are, the larger are the portions between two turns of the others. */
 static void shape(struct plan *p)
 {
-    uint64_t segment = SEGMENTS_TOTAL / p->r.world / p->r.world;
-    if (segment < SEGMENT_LEAST) segment = SEGMENT_LEAST;
-    if (segment > SEGMENT_MOST) segment = SEGMENT_MOST;
+    uint64_t segment = REGION_SEGMENTS / p->r.world / p->r.world;
+    if (segment < REGION_SEGMENT_MIN) segment = REGION_SEGMENT_MIN;
     if (p->r.piece > 0) segment = p->r.piece;
     if (segment > place_size(p)) segment = place_size(p);
     plan_choose_segment(p, segment, plan_chunk_size(p, 0));

@@ -1,6 +1,5 @@
 /* engine.c - the life of a data plane, and its views. See engine.h. */
 #include "op.h"
-#include "pull.h"
 
 #include <stdlib.h>
 
@@ -10,12 +9,13 @@ bool engine_init(struct engine *e, const struct driver *driver,
 {
     e->out = *events;
     e->cached = PLAN_CACHED;
-    e->many = MANY;
+    e->many = MANY_OPS;
     e->input_large = INPUT_LARGE;
     e->input_block = INPUT_BLOCK;
-    e->limits = fast_limits;
+    e->sums_least = SUMS_LEAST;
+    e->sums_looks = SUMS_LOOKS;
     e->pull_least = PULL_LEAST;
-    e->single_copy_world = PLAN_SINGLE_COPY_WORLD_MAX;
+    e->single_copy_world = HOST_MESH_MAX;
     op_use_links(e);
     e->tags = calloc(TAGS_MAX, sizeof *e->tags);
     return links_init(&e->links, driver, pool_size, deadline) && e->tags;

@@ -27,10 +27,7 @@
 #include "single_copy.h"
 
 enum {
-    RESULTS_MAX = 64,    /* results in the result cache */
-    MANY = 3,            /* more operations than this at once are many */
-    MANY_SIZE = 4096,    /* from this size on, a copy costs more than a DONE */
-    LAUNCH_TAKES = 4096, /* bytes of the largest body that a launch receives */
+    RESULTS_MAX = 64,        /* results in the result cache */
     TAG_HEADS = 2 * OPS_MAX, /* size of the hash of operations by tag */
     TAGS_MAX = 65536,        /* tags of an epoch that the table can hold */
 };
@@ -152,17 +149,20 @@ struct tag_entry {
 
 struct engine {
     struct engine_events out;
-    struct links links;         /* connections, time and facts about the run */
-    uint64_t cached;            /* PLAN_CACHED; the same on all members */
-    uint32_t many;              /* MANY */
-    uint32_t tree_width;        /* 0: as few as do; the same on all members */
-    uint32_t single_copy_world; /* PLAN_SINGLE_COPY_WORLD_MAX; the same on all
-                                   members */
-    size_t input_large;         /* INPUT_LARGE */
-    size_t input_block;         /* INPUT_BLOCK */
-    struct fast_limits limits;  /* of the fast path */
-    size_t pull_least;          /* PULL_LEAST */
-    uint32_t piece;             /* as in a plan; the same on all members */
+    struct links links; /* connections, time and facts about the run */
+    /* Of limit.h; tests and the simulator set them, too. The same on all
+     * members: */
+    uint64_t cached;            /* PLAN_CACHED */
+    uint32_t single_copy_world; /* HOST_MESH_MAX */
+    uint32_t tree_width;        /* 0: as few as do */
+    uint32_t piece;             /* as in a plan */
+    /* And: */
+    uint32_t many;                  /* MANY_OPS */
+    size_t input_large;             /* INPUT_LARGE */
+    size_t input_block;             /* INPUT_BLOCK */
+    size_t pull_least;              /* PULL_LEAST */
+    size_t sums_least;              /* SUMS_LEAST */
+    uint32_t sums_looks;            /* SUMS_LOOKS */
     const char *forced[COLL_COUNT]; /* algorithms of PCCL_ALGORITHM, or NULL */
 
     bool has_hierarchy; /* the master knows the sites (rule D15) */

@@ -36,7 +36,7 @@ static bool size_endpoint(const struct engine *e, const struct fast_path *q,
     size_t sends = all ? p->send_bytes[rank] : chunk_of(e, q);
     size_t recvs = all ? p->recv_bytes[rank] : chunk_of(e, q);
     uint8_t *to;
-    uint64_t most = q->ep_count > 1 ? EAGER_MAX : e->limits.pair_max; /* D2b */
+    uint64_t most = q->ep_count > 1 ? EAGER_MAX : PAIR_MAX; /* D2b */
     if (sends > most || recvs > most) return false;
     ep->body = NULL;
     ep->frames = 1;

@@ -172,7 +172,7 @@ static bool may_post(struct engine *e, const struct fast_path *q)
     if (!n->board.memory || FRAME_SIZE + q->sends > BOARD_POST_MAX)
         return false;
     /* The queue of a pair is read where it begins, again and again. */
-    if (q->ep_count == 1 && q->sends > e->limits.pair_max) return false;
+    if (q->ep_count == 1 && q->sends > PAIR_MAX) return false;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct conn *c = q->eps[i].conn;
         if (!c->region.taken || !channel_may_post(c->channel, n->board.posts))

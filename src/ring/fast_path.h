@@ -17,8 +17,7 @@
 #include "algorithm.h"
 
 enum {
-    FAST_PARTNERS_MAX = HOST_MESH_MAX - 1,
-    FAST_SPOKES_MAX = 63, /* of a root; a bit of `written` each */
+    FAST_PARTNERS_MAX = HOST_MESH_MAX - 1, /* a bit of `written` each */
     FAST_CHOICES = 4,
 };
 
@@ -54,7 +53,7 @@ struct fast_endpoint {
 struct fast_star {
     bool known, able; /* as of the fast path, for this root */
     uint32_t root, count;
-    struct fast_endpoint eps[FAST_SPOKES_MAX]; /* in the order of ranks */
+    struct fast_endpoint eps[FAST_PARTNERS_MAX]; /* in the order of ranks */
 };
 
 /* Members that an operation goes to. */

@@ -53,7 +53,7 @@ static bool find_spokes(struct engine *e, const struct op_request *r)
     s->known = true;
     s->root = r->plan.root;
     s->count = 0;
-    s->able = e->links.view->size > 1 && count <= FAST_SPOKES_MAX;
+    s->able = e->links.view->size > 1 && count <= FAST_PARTNERS_MAX;
     for (uint32_t i = 0; i < count && s->able; i++)
         s->able = fast_find_endpoint(e, rank_of(e, i), &s->eps[s->count++]);
     return s->able;
@@ -86,8 +86,7 @@ static bool size_endpoint(const struct engine *e, const struct op_request *r,
 {
     enum { FRAMES = 2 }; /* that it may write */
     size_t sends, recvs;
-    uint64_t most =
-        e->links.view->size > 2 ? EAGER_MAX : e->limits.pair_max; /* D2b */
+    uint64_t most = e->links.view->size > 2 ? EAGER_MAX : PAIR_MAX; /* D2b */
     uint8_t *to;
     find_sizes(e, r, rank_of(e, i), &sends, &recvs);
     if (!fast_endpoint_is_idle(ep) || sends > most || recvs > most)

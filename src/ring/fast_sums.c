@@ -9,8 +9,6 @@
 
 /* In vain, after adding up a part that is late, until the next one: meanwhile
  * others may come. */
-enum { LOOKS_MORE = 64 };
-
 void fast_sum(const struct engine *e, const struct fast_path *q, uint8_t *to,
               size_t at, size_t size)
 {
@@ -68,7 +66,7 @@ bool fast_sums_begin(const struct engine *e, struct fast_path *q)
     bool all = !PCCL_BUGGIFY(sums_alone) && q->posts && e->roomy &&
                q->ep_count > 1 && p->coll == COLL_ALLREDUCE &&
                p->count >= e->links.view->size &&
-               (uint64_t)q->size * q->ep_count >= e->limits.sums_least;
+               (uint64_t)q->size * q->ep_count >= e->sums_least;
     for (uint32_t i = 0; i < q->ep_count && all; i++)
         all = channel_may_post(q->eps[i].conn->channel, e->links.board.posts);
     q->sums = all;
@@ -139,9 +137,7 @@ enum look fast_sums_poll(struct engine *e, struct fast_path *q)
     for (uint32_t i = 0; i < q->ep_count; i++) look(e, q, i);
     if (q->left > 0) {
         q->looks++;
-        bool late = q->looks >= e->limits.sums_looks;
-        if (late) q->looks -= q->looks < LOOKS_MORE ? q->looks : LOOKS_MORE;
-        add_one(e, q, late);
+        add_one(e, q, q->looks >= e->sums_looks);
     }
     if (q->left > 0) return LOOK_IDLE;
     return take_sums(e, q) ? LOOK_DONE : LOOK_ELSE;

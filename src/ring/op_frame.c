@@ -126,7 +126,7 @@ static bool defers(const void *user, const struct frame *f)
     bool starts = f->type == FRAME_DATA || (leaves && f->type == FRAME_READY);
     if (!leaves && !e->defers) return false;
     return starts && f->epoch == e->links.view->epoch &&
-           (f->flags & FLAG_SINGLE_COPY || f->size > LAUNCH_TAKES ||
+           (f->flags & FLAG_SINGLE_COPY || f->size > LAUNCH_MAX ||
             !engine_is_past(e, f->scope, f->tag, f->seq));
 }
 

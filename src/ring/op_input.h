@@ -19,11 +19,8 @@
 struct engine;
 struct op;
 
-enum {
-    INPUT_LARGE = 4 << 20, /* a copy of less stays in the caches */
-    /* Saved and then overwritten while it is in the nearest caches, bytes. */
-    INPUT_BLOCK = 32 * 1024,
-};
+/* Saved and then overwritten while it is in the nearest caches, bytes. */
+enum { INPUT_BLOCK = 32 * 1024 };
 
 /* Part of an operation. */
 struct op_input {

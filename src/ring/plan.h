@@ -14,16 +14,6 @@
 #include "../base/tree.h"
 #include "hierarchy.h"
 
-enum {
-    PLAN_SEGMENT_MIN = 64 * 1024,
-    PLAN_SEGMENT_WAN_MIN = 16 * 1024, /* between hosts */
-    PLAN_SEGMENT_MAX = 512 * 1024,    /* bytes of the largest transfer */
-    PLAN_CACHED = 16 * 1024 * 1024, /* bytes of vectors that fit into caches */
-    /* Where members share processors, each finds less of its own there. */
-    PLAN_CROWDED = 1024 * 1024,
-    PLAN_SINGLE_COPY_WORLD_MAX = HOST_MESH_MAX, /* members with regions */
-};
-
 enum plan_coll {
     COLL_ALLREDUCE,
     COLL_BROADCAST,

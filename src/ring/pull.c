@@ -5,7 +5,7 @@
 
 /* In a slot: where the block for each rank begins. */
 struct places {
-    _Atomic uint64_t of[PLAN_SINGLE_COPY_WORLD_MAX];
+    _Atomic uint64_t of[HOST_MESH_MAX];
 };
 static_assert(sizeof(struct places) <= SINGLE_COPY_BUFFER, "it fits");
 
@@ -57,7 +57,7 @@ bool pull_take(struct engine *e, struct op *op, struct endpoint *ep, uint32_t k,
     const struct plan_request *p = &op->plan.r;
     struct conn *c = region_conn(ep->link);
     (void)k;
-    if (!c || p->world > PLAN_SINGLE_COPY_WORLD_MAX) return false;
+    if (!c || p->world > HOST_MESH_MAX) return false;
     const uint8_t *region = c->region.memory;
     const struct places *there =
         (const struct places *)(const void *)(region +

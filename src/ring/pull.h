@@ -8,12 +8,6 @@
 struct endpoint;
 struct plan_xfer;
 
-enum {
-    /* Bytes of a transfer from which on a pull is faster than a queue, where
-     * each member has a processor (tests/bench/NOTES.md: pulls). */
-    PULL_LEAST = 128 * 1024,
-};
-
 /* Hooks of an algorithm whose members send each other blocks, and confirm. */
 bool pull_begin(struct engine *e, struct op *op);
 void pull_put(struct engine *e, struct op *op, const struct endpoint *ep,

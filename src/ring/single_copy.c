@@ -36,19 +36,18 @@ void single_copy_install(struct engine *e)
                   here <= e->single_copy_world;
     /* With two members on a host, their own queue is as fast for what is
      * large; a board is faster for what is small. */
-    e->single_copy_on = region && here > 2;
+    e->single_copy_on = region && here >= SINGLE_COPY_LEAST;
     e->boards_on = region && here > 1;
     e->roomy = here <= host_processors(n->host);
     for (uint32_t i = 0; i < SINGLE_COPY_SLOTS; i++) release(e, i);
     if (e->boards_on) region_offer(n);
 }
 
-static_assert(PLAN_SINGLE_COPY_WORLD_MAX == 64, "a text below says so");
+static_assert(SINGLE_COPY_LEAST == 3 && HOST_MESH_MAX == 64, "as a text says");
 
 const char *single_copy_unfit(const struct plan_request *r)
 {
-    enum { WORLD_MIN = 3 }; /* two have a large queue, which is as fast */
-    if (!r->one_host || !r->shared_memory || r->world < WORLD_MIN ||
+    if (!r->one_host || !r->shared_memory || r->world < SINGLE_COPY_LEAST ||
         r->world > r->single_copy_world)
         return "needs 3 to 64 members of one host that share its memory";
     return r->mesh ? NULL : "needs links between all pairs of members";

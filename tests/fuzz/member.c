@@ -474,9 +474,9 @@ static void open_session(struct member *u, const struct tape_record *config)
     }
     assert(host_open(u->s, &c));
     u->s->waits.reports = true;
-    u->s->engine->limits.sums_least = 0; /* rule D9f */
-    u->s->engine->pull_least = 1;        /* rule D27 */
-    u->s->engine->limits.sums_looks = 2;
+    u->s->engine->sums_least = 0; /* rule D9f */
+    u->s->engine->pull_least = 1; /* rule D27 */
+    u->s->engine->sums_looks = 2;
     u->links = u->s->links;
     u->s->now = u->links->now = u->now;
 }

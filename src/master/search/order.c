@@ -297,7 +297,7 @@ uint32_t order_split(struct master *m, uint32_t group, uint32_t count,
 uint32_t order_mesh_max(const struct wire_member *members, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
-        if (members[i].host != members[0].host) return MASTER_MESH_WAN_MAX;
+        if (members[i].host != members[0].host) return SURVEY_ALL_MAX;
     }
-    return MASTER_MESH_MAX;
+    return HOST_MESH_MAX;
 }

@@ -78,7 +78,7 @@ static size_t take(bool defers)
 static void leave_what_is_ahead(bool large)
 {
     enum { OPS = 4 };
-    elements = large ? LAUNCH_TAKES / 8 + 1 : LAUNCH_TAKES / 8;
+    elements = large ? LAUNCH_MAX / 8 + 1 : LAUNCH_MAX / 8;
     size_t frame = FRAME_SIZE + elements * 8;
     for (uint32_t i = 0; i < COUNT; i++) in[i] = i;
     deaf[1][0] = true;
@@ -178,16 +178,16 @@ static void test_many_in_a_row_are_confirmed(void **state)
 {
     (void)state;
     deaf[1][0] = true;
-    for (uint64_t k = 0; k < 2 * MANY; k++) (void)launch(0, k, out[k]);
+    for (uint64_t k = 0; k < 2 * MANY_OPS; k++) (void)launch(0, k, out[k]);
     settle();
     deaf[1][0] = false;
     settle(); /* unexpected */
     deaf[0][1] = true;
-    for (uint64_t k = 0; k < 2 * MANY; k++) {
-        const struct op *op = launch(1, k, out[2 * MANY + k]);
-        assert_int_equal(op->confirm, k >= MANY);
+    for (uint64_t k = 0; k < 2 * MANY_OPS; k++) {
+        const struct op *op = launch(1, k, out[2 * MANY_OPS + k]);
+        assert_int_equal(op->confirm, k >= MANY_OPS);
         settle();
-        assert_int_equal(op->phase, k < MANY ? PHASE_DONE : PHASE_COMPLETE);
+        assert_int_equal(op->phase, k < MANY_OPS ? PHASE_DONE : PHASE_COMPLETE);
     }
     deaf[0][1] = false;
     settle();
@@ -199,19 +199,19 @@ static void test_many_in_a_row_are_confirmed(void **state)
 static void test_announcements_have_their_credit(void **state)
 {
     (void)state;
-    enum { MANY_OPS = 2 * FILLING };
+    enum { LAUNCHES = 2 * FILLING };
     const struct link *from = link_find(&engines[1]->links, ids[0], false);
     for (uint32_t i = 0; i < COUNT; i++) in[i] = i;
-    for (uint64_t k = 0; k < MANY_OPS; k++) (void)launch(0, k, out[k]);
+    for (uint64_t k = 0; k < LAUNCHES; k++) (void)launch(0, k, out[k]);
     settle();
     assert_true(from->unexpected_bytes <= EAGER_LINK_MAX);
-    assert_int_equal(from->unexpected_count, MANY_OPS);
-    for (uint64_t k = 0; k < MANY_OPS; k++) {
-        const struct op *op = launch(1, k, out[MANY_OPS]);
+    assert_int_equal(from->unexpected_count, LAUNCHES);
+    for (uint64_t k = 0; k < LAUNCHES; k++) {
+        const struct op *op = launch(1, k, out[LAUNCHES]);
         settle();
         assert_int_equal(op->phase, PHASE_DONE);
         for (uint32_t i = 0; i < COUNT; i++)
-            assert_int_equal(out[MANY_OPS][i], 2 * i);
+            assert_int_equal(out[LAUNCHES][i], 2 * i);
     }
 }
 

@@ -183,7 +183,7 @@ static void test_late(void **state)
             if (i != late) assert_int_equal(fast_poll(engines[i]), LOOK_IDLE);
         }
         for (uint32_t i = 0; i < WORLD; i++) {
-            if (i != late) poll_until_done(i, 2 * fast_limits.sums_looks);
+            if (i != late) poll_until_done(i, 2 * SUMS_LOOKS);
         }
         poll_until_done(late, 2);
     }
@@ -198,7 +198,7 @@ static void test_turns(void **state)
     run_first();
     make_requests(true);
     for (uint32_t i = 0; i < WORLD; i++) start(i, true);
-    engines[0]->limits.sums_looks = 1; /* it adds up parts of others */
+    engines[0]->sums_looks = 1; /* it adds up parts of others */
     assert_int_equal(fast_poll(engines[0]), LOOK_IDLE);
     assert_memory_equal(out[0], in[0], sizeof in[0]);
     uint32_t seq = engines[0]->fast.frame.seq, size;
@@ -215,10 +215,9 @@ static void test_turns(void **state)
     assert_int_equal(op->phase, PHASE_DONE);
     check_sum(0);
     engine_release(engines[0], op);
-    for (uint32_t i = 1; i < WORLD; i++)
-        poll_until_done(i, 2 * fast_limits.sums_looks);
+    for (uint32_t i = 1; i < WORLD; i++) poll_until_done(i, 2 * SUMS_LOOKS);
     /* Hints that nobody has read are no part of the next one. */
-    engines[0]->limits.sums_looks = fast_limits.sums_looks;
+    engines[0]->sums_looks = SUMS_LOOKS;
     make_requests(false);
     for (uint32_t i = 0; i < WORLD; i++) start(i, true);
     for (uint32_t i = 0; i < WORLD; i++) (void)fast_poll(engines[i]);

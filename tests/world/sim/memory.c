@@ -240,9 +240,9 @@ uint64_t sim_host(const struct sim *s)
  * late. */
 void memory_choose(const struct sim *s, struct sim_proc *p)
 {
-    p->session->engine->limits.sums_least = 0;
+    p->session->engine->sums_least = 0;
     p->session->engine->pull_least = 1;
-    if (s->seed % 4 > 1) p->session->engine->limits.sums_looks = 2;
+    if (s->seed % 4 > 1) p->session->engine->sums_looks = 2;
     if (s->seed % 2 == 0) p->session->engine->input_large = 0;
     p->session->engine->input_block = (size_t)100 << s->seed % 8;
 }

@@ -747,7 +747,7 @@ segments are not passed on (D24)|ring/grid_bands.c|s/pieces_mark(e, op, \(.*\));
 the next column's band (D24)|ring/grid_bands.c|s/from->column == to->column;/from->column == to->column + 1;/
 no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
 a term that is taken is claimed (H13)|master/succession/replicas_collect.c|s/ || msg->resume.term == k->claim//
-a launch takes large data (D2)|ring/op_frame.c|s/f->size > LAUNCH_TAKES/false/
+a launch takes large data (D2)|ring/op_frame.c|s/f->size > LAUNCH_MAX/false/
 launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->scope, f->tag, f->seq));/true);/
 frame left by a waiting one (D2)|ring/op_frame.c|s/if (!leaves \&\& !e->defers) return false;//
 a wait for one operation reads on (D2)|ring/op_frame.c|s/e->goal \&\& e->goal->phase == PHASE_DONE/false/

@@ -260,7 +260,7 @@ static bool show(struct sim *s, struct sim_proc *p)
  * and from a root words or DONE.
  * It may die when some have their frames, and others not. */
 static bool dies_amid(struct sim *s, struct sim_proc *p,
-                      const uint64_t before[FAST_SPOKES_MAX])
+                      const uint64_t before[FAST_PARTNERS_MAX])
 {
     uint64_t written = fast_written(p->session->engine);
     uint32_t number;
@@ -280,11 +280,12 @@ static bool dies_amid(struct sim *s, struct sim_proc *p,
 }
 
 /* Notes what each channel has had. */
-static enum look poll_fast(struct sim_proc *p, uint64_t before[FAST_SPOKES_MAX])
+static enum look poll_fast(struct sim_proc *p,
+                           uint64_t before[FAST_PARTNERS_MAX])
 {
     struct engine *e = p->session->engine;
     const struct fast_path *q = &e->fast;
-    bool heard[FAST_SPOKES_MAX] = {false};
+    bool heard[FAST_PARTNERS_MAX] = {false};
     uint32_t number;
     const struct channel *c;
     for (uint32_t i = 0; (c = channel_at(p, i, &number)) != NULL; i++) {
@@ -390,7 +391,7 @@ bool program_quick(struct sim *s, struct sim_proc *p)
     uint32_t patience = s->options.fast ? s->options.fast_patience : PATIENCE;
     look_around(s, p);
     if (show(s, p)) return true;
-    uint64_t before[FAST_SPOKES_MAX] = {0};
+    uint64_t before[FAST_PARTNERS_MAX] = {0};
     enum look state = poll_fast(p, before);
     if (dies_amid(s, p, before)) return true;
     /* A real call has some milliseconds. A member that stays here for a
