@@ -81,7 +81,7 @@ extern "C" {
  * MPI_ERR_COMM         not the world or a duplicate of it.
  * MPI_ERR_PENDING      a nonblocking collective of this rank is not complete.
  * MPI_ERR_OTHER        this rank was evicted, the run is over, or another rank
- *                      is inside a collective that this one never called. */
+ *                      is inside a collective that this one did not call. */
 PCCL_EXPORT int PCCL_Update_topology(MPI_Comm comm);
 
 /* Measures the links between the ranks and finds the best order of the ring
@@ -222,7 +222,7 @@ PCCL_EXPORT int PCCL_Allreduce_partial(const void *sendbuf, void *recvbuf,
                                        const PCCL_Partial_options *options,
                                        MPI_Comm comm, PCCL_Partial_info *info);
 
-/* Shared state: the buffers that every rank is to have in common, such as
+/* Shared state: the buffers that all ranks are to have in common, such as
  * weights, momentum and step of a training. A program lists them once, in the
  * same order everywhere, and synchronizes at the same place of its loop, after
  * PCCL_Update_topology. Where all have advanced correctly, that costs one round
@@ -282,7 +282,7 @@ PCCL_EXPORT int PCCL_Sync_shared_state(MPI_Comm comm, PCCL_Shared_state *state,
 
 /* Checkpoints of the shared state, as files of a directory: a safetensors file
  * and a manifest (docs/checkpoint.md; pccl.h has the whole contract). A program
- * loads once, before its first synchronization, and saves every so often, after
+ * loads once, before its first synchronization, and saves now and then, after
  * one:
  *
  *   PCCL_Load_state(MPI_COMM_WORLD, state, directory, NULL, &found);

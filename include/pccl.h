@@ -10,9 +10,9 @@
  * The ordered list of a group's members is its *view*; the number of the view
  * in force is the group's *epoch*. Collectives run inside one group.
  *
- * Results. Every call returns a pcclResult_t, and zero means success. Whatever
- * the network or another peer does, no call exits the process, raises a signal
- * or prints to stdout.
+ * Results are a pcclResult_t, and zero means success. Whatever the network or
+ * another peer does, no call exits the process, raises a signal or prints to
+ * stdout.
  *
  * Time. No call waits for a dead, stopped or unreachable peer longer than the
  * run's deadline plus its own work. The deadline is PCCL_DEADLINE (environment,
@@ -263,7 +263,7 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(const pcclComm_t *comm,
                                           pcclAttribute_t attribute,
                                           int *p_attribute_out);
 
-/* Leaves the run and frees the communicator, also when it never connected or
+/* Leaves the run and frees the communicator, also when it is not connected or
  * the master is gone. Operations not yet awaited are dropped. Calls that other
  * threads have under way on it return pcclCancelled first; no other may begin.
  * The other members see this peer as lost only if they still need it. The call
@@ -304,7 +304,7 @@ PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *comm);
  * pcclPendingAsyncOps        an operation of this peer is not awaited yet.
  * pcclInvalidUsage           not connected, or another thread is inside such a
  *                            call; or another peer is inside an operation that
- *                            this one never launched, or in another vote.
+ *                            this one did not launch, or in another vote.
  * pcclUpdateTopologyFailed   evicted or master lost; connect anew. */
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *comm);
 
@@ -361,7 +361,7 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
 
 /* ----------------------------------------------------------- all-reduce */
 
-/* Reduces one vector of every member and gives all of them the result.
+/* Reduces one vector of each member and gives all of them the result.
  *
  *   recv[i] = op(send of member 0 [i], ..., send of member world-1 [i])
  *
@@ -512,7 +512,7 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  *               hashes.
  *
  * The loss of a member is no failure while another one holds the content. The
- * next collective reports it, as always.
+ * next collective reports it.
  *
  * pcclSuccess                  the state is equal everywhere.
  * pcclNoSharedStateAvailable   no member that may give it has it, or the last
@@ -705,7 +705,7 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithResults(
  *   pcclConnect(comm)
  *   loop: pcclSynchronizeSharedState(comm, &state, ...), state.revision++
  *         one step
- *         every so often: pcclSaveState(comm, &state, directory, NULL)
+ *         now and then: pcclSaveState(comm, &state, directory, NULL)
  *
  * Members that load nothing (newcomers, or hosts without the directory) receive
  * the state in the synchronization, because the highest revision counts. If the
@@ -954,8 +954,8 @@ PCCL_EXPORT pcclResult_t pcclPrefetch(pcclComm_t *comm,
 /* Options for the next pcclConnect; docs/tuning.md has the variables. */
 typedef struct pcclCommOptions_t {
     size_t size;          /* sizeof(pcclCommOptions_t), for growth */
-    int32_t rank_hint;    /* wanted order among first members; -1: none. What
-                             is never set: PCCL_RANK, if that is set */
+    int32_t rank_hint;    /* wanted order among first members; -1: none. Not
+                             set by a call: PCCL_RANK, if that is set */
     uint32_t deadline_ms; /* for reaching the master; after that the master's
                              deadline counts. 0: PCCL_DEADLINE or the default */
     /* 1: nobody is evicted from this peer's group because members cannot reach
@@ -1122,7 +1122,9 @@ PCCL_EXPORT pcclResult_t pcclCollective(const pcclCollective_t *op,
  * Of *op size, kind, flow, count, members and member_count count. The answer is
  * the same on all members of a scope, or of a view. Never blocks.
  *
- * pcclInvalidArgument  it is none of these. */
+ * pcclInvalidArgument         it is none of these.
+ * pcclInvalidUsage            not connected.
+ * pcclMasterConnectionFailed  out of the run. */
 PCCL_EXPORT pcclResult_t pcclChooseCollective(pcclCollective_t *op,
                                               pcclComm_t *comm);
 
@@ -1158,7 +1160,8 @@ PCCL_EXPORT pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag);
 typedef struct pcclPartialDescriptor_t {
     size_t size;             /* sizeof(pcclPartialDescriptor_t), for growth */
     uint64_t tag;            /* a name of its own: no relation to the tags of
-                                other collectives. At most 64 per group */
+                                other collectives. At most 64 have rounds under
+                                way in a group */
     size_t count;            /* elements */
     pcclDataType_t datatype; /* AVG: one of the four floating-point types */
     pcclRedOp_t op;          /* pcclAvg: sum of weight * x / sum of weights;
@@ -1399,7 +1402,7 @@ PCCL_EXPORT pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
 /* ------------------------------------------------- what has happened
  * Since the communicator was created, also over several connections; numbers
  * never fall. `started` is at least the sum of the other three: the rest is
- * under way, or was never awaited. */
+ * under way, or was not awaited. */
 typedef struct pcclOperationCounts_t {
     uint64_t started;
     uint64_t succeeded;
@@ -1603,7 +1606,7 @@ PCCL_EXPORT pcclResult_t pcclWaitBegins(pcclComm_t *comm,
 PCCL_EXPORT pcclResult_t pcclWaitEnds(pcclComm_t *comm, const pcclWait_t *wait);
 
 /* Sets the function that names the group of an operation, by its tag: it writes
- * a text of at most size - 1 characters and a 0, or nothing. A thread of the
+ * a text of up to size - 1 characters and a 0, or nothing. A thread of the
  * library calls it, with a lock held: it must not call the library. NULL: none.
  * Before or after pcclConnect. */
 PCCL_EXPORT pcclResult_t pcclSetNamer(pcclComm_t *comm,

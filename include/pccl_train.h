@@ -162,7 +162,7 @@ PCCL_EXPORT pcclResult_t pcclClipStage(const pcclTrainTensor_t *tensors,
                                        float *norm_out);
 
 /* ---------------------------------------------------------------- DiLoCo
- * Every member trains a copy of the weights for some inner steps without
+ * Each member trains a copy of the weights for some inner steps without
  * communication. The difference is its pseudo-gradient; the mean over the
  * members is the gradient of one outer step, by SGD with Nesterov momentum
  * (Douillard et al., 2024). The outer weights and their momentum are the shared
@@ -397,7 +397,7 @@ PCCL_EXPORT pcclResult_t pcclPowerSgdGetInfo(const pcclPowerSgd_t *powersgd,
 
 /* ---------------------------------------------------------------- SPARTA
  * Weights of members drift apart where members miss means of gradients. Sparse
- * averages of parameters hold them together: every so many steps one of K
+ * averages of parameters hold them together: after so many steps, one of K
  * disjoint parts of the weights is replaced by its mean over the members. In
  * each K rounds, counted from the first one, each element has its turn, and the
  * parts are others in the next K (Beton et al., ICLR 2025, workshop MCDC).
@@ -434,7 +434,7 @@ typedef struct pcclSparta_t pcclSparta_t;
  * the element's place; nothing is stored for it. The caller owns it until
  * pcclSpartaDestroy.
  *
- * pcclInvalidArgument  parts or every is 0; or as pcclOptimizerCreate. */
+ * pcclInvalidArgument  parts or `every` is 0; or as pcclOptimizerCreate. */
 PCCL_EXPORT pcclResult_t pcclSpartaCreate(const pcclTrainTensor_t *tensors,
                                           size_t count,
                                           const pcclSpartaOptions_t *options,

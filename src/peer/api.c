@@ -331,7 +331,9 @@ pcclResult_t pcclGetLastError(const pcclComm_t *comm, char *buf, size_t size)
     if (*text == '\0' && c->session && c->session->state == SESSION_GONE)
         text = c->session->reason;
     size_t length = strnlen(text, size - 1);
-    memcpy(buf, text, length);
+    /* Names and paths of the program are in it, which make no line. */
+    for (size_t i = 0; i < length; i++)
+        buf[i] = (unsigned char)text[i] < ' ' ? '?' : text[i];
     buf[length] = '\0';
     comm_leave(c);
     return pcclSuccess;

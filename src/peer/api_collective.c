@@ -427,8 +427,13 @@ pcclResult_t pcclChooseCollective(pcclCollective_t *op, pcclComm_t *comm)
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     bool known = op && op->size >= sizeof *op && collective_may_choose(op) &&
-                 (!op->members || op->member_count > 0);
+                 (!op->members ||
+                  (op->member_count > 0 && op->member_count <= PEERS_MAX));
     if (!known) return api_leave(c, pcclInvalidArgument);
+    if (c->session->state != SESSION_MEMBER) /* the view may have nobody */
+        return api_leave(c, c->session->state == SESSION_GONE
+                                ? pcclMasterConnectionFailed
+                                : pcclInvalidUsage);
     struct plan_request way = {.coll = (enum plan_coll)op->kind,
                                .flow = (enum plan_flow)op->flow,
                                .count = op->count,

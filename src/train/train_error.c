@@ -10,6 +10,8 @@ pcclResult_t pcclTrainGetLastError(char *buf, size_t size)
 {
     if (!buf || size == 0) return pcclInvalidArgument;
     (void)snprintf(buf, size, "%s", last_error);
+    for (char *at = buf; *at; at++) /* names of tensors make no line */
+        if ((unsigned char)*at < ' ') *at = '?';
     return pcclSuccess;
 }
 

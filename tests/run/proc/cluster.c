@@ -7,9 +7,11 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -35,6 +37,22 @@ int64_t now_ms(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void wait_until_asleep(const atomic_int *thread)
+{
+    for (;;) {
+        char name[64];
+        char text[512] = "";
+        int number = atomic_load(thread);
+        (void)snprintf(name, sizeof name, "/proc/self/task/%d/stat", number);
+        FILE *file = number > 0 ? fopen(name, "r") : NULL;
+        size_t size = file ? fread(text, 1, sizeof text - 1, file) : 0;
+        if (file) fclose(file);
+        const char *state = size > 0 ? strrchr(text, ')') : NULL;
+        if (state && state[2] == 'S') return;
+        sched_yield();
+    }
 }
 
 /* ------------------------------------------------------------------- ranks */

@@ -11,6 +11,7 @@
 
 #include "../../patience.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -95,5 +96,8 @@ _Noreturn void seat_fail(const struct seat *seat, const char *file, int line,
 ccoip_socket_address_t cluster_address(uint16_t port); /* 127.0.0.1 */
 int world_size(const pcclComm_t *comm);
 int64_t now_ms(void);
+/* Returns when the thread of this process, 0 before it has its number, sleeps:
+ * its call waits. */
+void wait_until_asleep(const atomic_int *thread);
 
 #endif

@@ -117,23 +117,6 @@ static void start(struct call *c)
     c->id = spawn(run_call, c);
 }
 
-/* Returns when the thread sleeps: the call waits. */
-static void until_it_waits(struct call *c)
-{
-    for (;;) {
-        char name[64];
-        char text[512] = "";
-        int thread = atomic_load(&c->thread);
-        (void)snprintf(name, sizeof name, "/proc/self/task/%d/stat", thread);
-        FILE *file = thread > 0 ? fopen(name, "r") : NULL;
-        size_t size = file ? fread(text, 1, sizeof text - 1, file) : 0;
-        if (file) fclose(file);
-        const char *state = size > 0 ? strrchr(text, ')') : NULL;
-        if (state && state[2] == 'S') return;
-        sched_yield();
-    }
-}
-
 /* ------------------------------------------------- each call, cancelled */
 
 /* In its thread the call waits for h->b, and is cancelled. */
@@ -306,7 +289,7 @@ static void cancelled_dial(void **state)
         OK(pcclSetOptions(comm, &options));
         struct call c = {.run = call_connect, .comm = comm};
         start(&c);
-        if (i % 2) until_it_waits(&c);
+        if (i % 2) wait_until_asleep(&c.thread);
         OK(pcclCancel(comm));
         assert_int_equal(join(c.id), pcclCancelled);
         OK(pcclResume(comm));
@@ -410,7 +393,7 @@ static void from_a_signal_handler(void **state)
     for (int i = 0; i < 8; i++) {
         struct call c = {.run = calls[i / 2], .comm = h->a};
         start(&c);
-        until_it_waits(&c);
+        wait_until_asleep(&c.thread);
         pthread_kill(i % 2 ? c.id : pthread_self(), SIGUSR1);
         assert_int_equal(join(c.id), pcclCancelled);
         OK(pcclResume(h->a));
@@ -437,10 +420,10 @@ static void destroyed_under_a_call(void **state)
         struct call c = {.run = calls[i], .comm = h->a};
         struct call beside = {.run = call_pending, .comm = h->a};
         start(&c);
-        until_it_waits(&c);
+        wait_until_asleep(&c.thread);
         if (calls[i] != call_connect) {
             start(&beside);
-            until_it_waits(&beside);
+            wait_until_asleep(&beside.thread);
         }
         OK(pcclDestroyCommunicator(h->a));
         assert_int_equal(join(c.id), pcclCancelled);

@@ -1,5 +1,6 @@
 /* test_coverage_state.c - which rounds of partial all-reduces a received state
- * has, and for which of them its receiver calls then: rule A14. */
+ * has, and for which of them its receiver calls then (rule A14); and how many
+ * tags and parts there are. */
 #include "coverage_said.h"
 
 enum { NOBODY = 3 };
@@ -115,6 +116,41 @@ static void test_called_after_the_state(void **state)
     expect("fetch 2 0+6 at 01 6+6 at 01\n");
 }
 
+static void test_tags(void **state)
+{
+    (void)state;
+    for (uint64_t tag = 100; tag < 100 + COVERAGE_TAGS_MAX; tag++) {
+        struct wire_msg m = call_of(tag, 1);
+        said[0] = '\0';
+        step(MASTER_RECEIVED, 0, &m);
+        expect("");
+    }
+    struct wire_msg m = call_of(99, 1);
+    char text[32];
+    (void)snprintf(text, sizeof text, "refuse 0 %u\n", PARTIAL_LIMIT);
+    step(MASTER_RECEIVED, 0, &m);
+    expect(text);
+}
+
+static int setup_many(void **state)
+{
+    (void)state;
+    return found(&(struct master_config){.deadline = 1000 * PCCL_S,
+                                         .quorum = WIRE_PARTS_MAX + 10});
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < WIRE_PARTS_MAX + 10; i++) {
+        struct wire_msg m = call_of(5, 1);
+        m.partial.count = 1000000;
+        step(MASTER_RECEIVED, i, &m);
+    }
+    const struct coverage_round *r = master->groups[0].averages;
+    assert_int_equal(r->part_count, 256); /* as pccl.h says */
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -124,6 +160,8 @@ int main(void)
         TEST(test_untaken),
         TEST(test_a_call_under_way),
         TEST(test_called_after_the_state),
+        TEST(test_tags),
+        cmocka_unit_test_setup_teardown(test_parts, setup_many, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* test_message_ends.c - tests of late and ending message connections: an
  * outdated dial is refused (rule P2P-3), and the last messages of a lost member
- * are read before its loss, which is reported once (rule P2P-7). Two engines;
- * the test carries the bytes. */
+ * are read before its loss, which is reported once (rule P2P-7); and how much
+ * waits for a member. Two engines; the test carries the bytes. */
 #include "../link/two_ends.h"
 
 #include "../../../include/pccl.h"
@@ -144,6 +144,28 @@ static void test_silence_is_no_end(void **state)
     assert_int_equal(next_event(), -1);
 }
 
+/* What the other one has not acknowledged: 1024 messages and 1 MiB, as pccl.h
+ * says. */
+static void test_many_messages_wait(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 1024; i++) post();
+    assert_int_equal(
+        message_post(&messages[ALICE], ids[BOB], "word", 4, NULL, 0),
+        pcclPendingAsyncOps);
+}
+
+static void test_large_messages_wait(void **state)
+{
+    (void)state;
+    static const uint8_t body[60000];
+    size_t posted = 0;
+    while (message_post(&messages[ALICE], ids[BOB], NULL, 0, body,
+                        sizeof body) == pcclSuccess)
+        posted += sizeof body;
+    assert_in_range(posted, (1 << 20) - 2 * sizeof body, 1 << 20);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -152,6 +174,8 @@ int main(void)
         TEST(test_a_newer_call_replaces),
         TEST(test_last_words_before_the_loss),
         TEST(test_silence_is_no_end),
+        TEST(test_many_messages_wait),
+        TEST(test_large_messages_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

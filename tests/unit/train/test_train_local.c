@@ -203,6 +203,15 @@ static void test_lists(void **state)
     refused(pcclOptimizerCreate(two, 2, &adam, NULL), pcclInvalidArgument,
             "result is NULL");
     assert_null(o);
+    char name[1000], text[1000];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    name[1] = '\n';
+    const pcclTrainTensor_t twice[] = {{name, 1, 1}, {name, 1, 1}};
+    refused(pcclOptimizerCreate(twice, 2, &adam, &o), pcclInvalidArgument, "n");
+    assert_int_equal(pcclTrainGetLastError(text, sizeof text), pcclSuccess);
+    assert_in_range(strlen(text), 1, 255);
+    assert_null(strchr(text, '\n'));
     assert_int_equal(pcclTrainGetLastError(NULL, 5), pcclInvalidArgument);
     char little[4];
     assert_int_equal(pcclTrainGetLastError(little, sizeof little), pcclSuccess);

@@ -176,7 +176,7 @@ def _number(name, default):
 
 
 def environment(url, **options):
-    """env:// under pccl-master is pccl://, else what it always was."""
+    """env:// under pccl-master is pccl://, else that of torch."""
     if os.environ.get("PCCL_MASTER") and "MASTER_ADDR" not in os.environ:
         return join("pccl://", **options)
     return _torch_environment(url, **options)
