@@ -205,6 +205,7 @@ LAYERS = {
                     "src/base/host.h", "src/base/io_addr.h",
                     "src/base/port_range.h", "src/base/small_file.h",
                     "src/base/quiet_write.h", "src/base/run_key.h", "src/base/secure.h",
+                    "src/base/slow_call.h",
                     "src/base/secure_token.h", "src/base/grant.h",
                     "src/base/traits.h",
                     "src/launch/",

@@ -50,7 +50,7 @@ int descriptor_private(int shared, int access_mode, enum descriptor_kind *kind)
     struct stat st;
     *kind = DESCRIPTOR_BLOCKING;
     if (fstat(shared, &st) == 0) {
-        if (S_ISREG(st.st_mode)) *kind = DESCRIPTOR_NONBLOCKING;
+        if (S_ISREG(st.st_mode)) *kind = DESCRIPTOR_DISK;
         if (S_ISSOCK(st.st_mode)) *kind = DESCRIPTOR_SOCKET;
         char path[32];
         snprintf(path, sizeof path, "/proc/self/fd/%d", shared);

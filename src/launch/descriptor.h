@@ -24,6 +24,7 @@ enum descriptor_kind {
     DESCRIPTOR_NONBLOCKING, /* a description of our own, or one that never
                                blocks */
     DESCRIPTOR_SOCKET,      /* per-call flags make it non-blocking */
+    DESCRIPTOR_DISK,        /* a file: nothing makes it non-blocking */
     DESCRIPTOR_BLOCKING,    /* use only when poll reports it ready */
 };
 

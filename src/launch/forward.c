@@ -2,8 +2,6 @@
  * stderr). */
 #include "forward.h"
 
-#include "../base/quiet_write.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,9 +19,20 @@ static void sink_break(struct sink *sink, int error)
     sink->begin = sink->end = 0;
 }
 
+static void file_begin(struct sink *sink)
+{
+    sink->file.bytes = sink->buffer + sink->begin;
+    sink->file.size = sink->end - sink->begin;
+    disk_write(sink->loop, &sink->file);
+}
+
 /* Writes as much as possible without blocking. */
 static void sink_flush(struct sink *sink)
 {
+    if (sink->kind == DESCRIPTOR_DISK) {
+        if (!sink->file.busy && sink->begin < sink->end) file_begin(sink);
+        return;
+    }
     while (sink->begin < sink->end && !sink->broken) {
         ssize_t size =
             descriptor_write(sink->fd, sink->kind, sink->buffer + sink->begin,
@@ -46,12 +55,12 @@ static void sink_flush(struct sink *sink)
         ev_io_start(sink->loop, &sink->io);
 }
 
-/* Makes room for size more bytes at the end. */
-static bool sink_reserve(struct sink *sink, size_t size, size_t limit)
+/* Makes room for size more bytes at the end, and leaves `kept` for others. */
+static bool sink_reserve(struct sink *sink, size_t size, size_t kept)
 {
     size_t used = sink->end - sink->begin;
-    if (used + size > limit) return false;
-    if (sink->end + size > SINK_SIZE) {
+    if (used + size > sink->size - kept) return false;
+    if (sink->end + size > sink->size) { /* not on a disk, see file_written() */
         memmove(sink->buffer, sink->buffer + sink->begin, used);
         sink->begin = 0;
         sink->end = used;
@@ -62,22 +71,19 @@ static bool sink_reserve(struct sink *sink, size_t size, size_t limit)
 static void sink_put(struct sink *sink, const char *bytes, size_t size)
 {
     if (size == 0) return;
-    PCCL_ASSERT(sink->end + size <= SINK_SIZE);
+    PCCL_ASSERT(sink->end + size <= sink->size);
+    if (sink->shared && sink->begin == sink->end) sink->shared->files++;
     memcpy(sink->buffer + sink->end, bytes, size);
     sink->end += size;
     sink->mid_line = bytes[size - 1] != '\n';
 }
 
 /* Resumes the streams that wait for room, in the order of their waiting. */
-static void sink_writable(struct ev_loop *loop, ev_io *io, int events)
+static void sink_resume(struct sink *sink)
 {
-    (void)events;
-    struct sink *sink = io->data;
-    sink_flush(sink);
-    if (sink->broken) ev_io_stop(loop, io);
     struct sink_waiter *last = NULL;
     while (sink->waiting && sink->waiting != last) {
-        if (!sink->broken && sink->end - sink->begin > SINK_SIZE / 2) break;
+        if (!sink->broken && sink->end - sink->begin > sink->size / 2) break;
         struct sink_waiter *waiter = sink->waiting;
         sink->waiting = waiter->next;
         if (!sink->waiting) sink->waiting_end = &sink->waiting;
@@ -87,30 +93,76 @@ static void sink_writable(struct ev_loop *loop, ev_io *io, int events)
     }
 }
 
-bool sink_open(struct sink *sink, struct ev_loop *loop, int shared)
+static void sink_writable(struct ev_loop *loop, ev_io *io, int events)
 {
-    sink->loop = loop;
-    sink->fd = descriptor_private(shared, O_WRONLY, &sink->kind);
-    if (sink->fd < 0) return false;
-    sink->buffer = memory_get(SINK_SIZE, 1);
-    sink->waiting_end = &sink->waiting;
-    ev_io_init(&sink->io, sink_writable, sink->fd, EV_WRITE);
-    sink->io.data = sink;
-    return true;
+    (void)events;
+    struct sink *sink = io->data;
+    sink_flush(sink);
+    if (sink->broken) ev_io_stop(loop, io);
+    sink_resume(sink);
 }
 
-void sink_close(struct sink *sink)
+static void sink_free(struct sink *sink)
 {
-    if (!sink->buffer) return;
     ev_io_stop(sink->loop, &sink->io);
     close(sink->fd);
     free(sink->buffer);
     sink->buffer = NULL;
 }
 
+/* The rest is at the begin of the buffer when its write begins: there is room
+ * behind it, and nothing is moved meanwhile. */
+static void file_written(struct disk_file *file)
+{
+    struct sink *sink =
+        (struct sink *)((char *)file - offsetof(struct sink, file));
+    bool had_output = sink->end > 0;
+    if (file->error != 0) {
+        sink_break(sink, file->error);
+        if (sink->shared) sink_break(sink->shared, file->error);
+    } else if (!sink->broken) {
+        sink->end -= file->size;
+        memmove(sink->buffer, sink->buffer + file->size, sink->end);
+    }
+    if (sink->shared && had_output && sink->end == 0) sink->shared->files--;
+    sink_flush(sink);
+    sink_resume(sink);
+    if (!sink->closing || sink->file.busy) return;
+    sink_free(sink);
+    free(sink);
+}
+
+static void sink_begin(struct sink *sink, struct ev_loop *loop, size_t size)
+{
+    sink->loop = loop;
+    sink->size = size;
+    /* not zeroed: most sinks use only a part of it */
+    sink->buffer = memory_grow(NULL, size, 1);
+    sink->waiting_end = &sink->waiting;
+    sink->file.fd = sink->fd;
+    sink->file.written = file_written;
+    ev_io_init(&sink->io, sink_writable, sink->fd, EV_WRITE);
+    sink->io.data = sink;
+}
+
+bool sink_open(struct sink *sink, struct ev_loop *loop, int shared)
+{
+    sink->fd = descriptor_private(shared, O_WRONLY, &sink->kind);
+    if (sink->fd < 0) return false;
+    sink_begin(sink, loop, SINK_SIZE);
+    return true;
+}
+
+void sink_close(struct sink *sink)
+{
+    if (!sink->buffer) return;
+    disk_end();
+    sink_free(sink);
+}
+
 bool sink_is_empty(const struct sink *sink)
 {
-    return sink->broken || sink->begin == sink->end;
+    return (sink->broken || sink->begin == sink->end) && sink->files == 0;
 }
 
 bool sink_is_terminal(const struct sink *sink)
@@ -121,7 +173,7 @@ bool sink_is_terminal(const struct sink *sink)
 void sink_message(struct sink *sink, const char *line)
 {
     size_t size = strlen(line);
-    if (sink->broken || !sink_reserve(sink, size + 2, SINK_SIZE)) return;
+    if (sink->broken || !sink_reserve(sink, size + 2, 0)) return;
     if (sink->mid_line) sink_put(sink, "\n", 1);
     sink_put(sink, line, size);
     sink_put(sink, "\n", 1);
@@ -133,7 +185,7 @@ bool sink_frame(struct sink *sink, enum link_type type, uint32_t rank,
 {
     char header[LINK_HEADER];
     if (sink->broken) return true;
-    if (!sink_reserve(sink, sizeof header + size, SINK_SIZE)) return false;
+    if (!sink_reserve(sink, sizeof header + size, 0)) return false;
     link_header(header, type, rank, size);
     sink_put(sink, header, sizeof header);
     sink_put(sink, bytes, size);
@@ -147,7 +199,8 @@ void sink_wait(struct sink *sink, struct sink_waiter *waiter)
     waiter->next = NULL;
     *sink->waiting_end = waiter;
     sink->waiting_end = &waiter->next;
-    ev_io_start(sink->loop, &sink->io);
+    if (sink->kind != DESCRIPTOR_DISK) ev_io_start(sink->loop, &sink->io);
+    sink_flush(sink);
 }
 
 void sink_wait_end(struct sink *sink, struct sink_waiter *waiter)
@@ -160,13 +213,6 @@ void sink_wait_end(struct sink *sink, struct sink_waiter *waiter)
     waiter->waiting = false;
 }
 
-/* Files are written at once; a disk does not count as a slow reader. */
-static void file_write(struct stream *stream, const char *bytes, size_t size)
-{
-    int error = quiet_write_all(stream->file, bytes, size);
-    if (error != 0) sink_break(stream->sink, error);
-}
-
 bool sink_has_no_reader(const struct sink *sink)
 {
     return sink->broken && (sink->framed || sink->error == EPIPE);
@@ -176,7 +222,7 @@ static bool frame_put(struct stream *stream, const char *line, size_t size)
 {
     char header[LINK_HEADER];
     struct sink *sink = stream->sink;
-    if (!sink_reserve(sink, sizeof header + size, SINK_SIZE - MESSAGE_RESERVE))
+    if (!sink_reserve(sink, sizeof header + size, MESSAGE_RESERVE))
         return false;
     link_header(header, stream->is_error ? LINK_ERR : LINK_OUT, stream->rank,
                 size);
@@ -221,15 +267,12 @@ static bool stream_put(struct stream *stream, const char *line, size_t size)
 {
     struct sink *sink = stream->sink;
     if (sink->framed) return frame_put(stream, line, size);
-    if (stream->file >= 0) {
-        file_write(stream, line, size);
-        return true;
-    }
-    if (says_abort(line, size)) stream->aborts = true;
+    if (!sink->shared && says_abort(line, size)) stream->aborts = true;
     char label[sizeof stream->label + STAMP_SIZE];
     size_t label_size = label_make(stream, label);
     bool labelled = label_size > 0;
-    if (!sink_reserve(sink, size + label_size + 1, SINK_SIZE - MESSAGE_RESERVE))
+    if (!sink_reserve(sink, size + label_size + 1,
+                      sink->shared ? 0 : MESSAGE_RESERVE))
         return false;
     bool continues = stream->piece && sink->mid_line && sink->open == stream;
     if (labelled && !continues) {
@@ -322,11 +365,21 @@ static void stream_go(struct sink_waiter *waiter)
     stream_pump((struct stream *)waiter);
 }
 
-static void file_open(struct stream *stream, const char *path)
+/* NULL: it cannot be opened, and the shared sink has broken. */
+static struct sink *file_open(struct sink *shared, const char *path)
 {
-    stream->file =
+    int fd =
         open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
-    if (stream->file < 0) sink_break(stream->sink, errno);
+    if (fd < 0) {
+        sink_break(shared, errno);
+        return NULL;
+    }
+    struct sink *sink = memory_get(1, sizeof *sink);
+    sink->fd = fd;
+    sink->kind = DESCRIPTOR_DISK;
+    sink->shared = shared;
+    sink_begin(sink, shared->loop, FILE_SIZE);
+    return sink;
 }
 
 void stream_open(struct stream *stream, struct sink *sink, int fd,
@@ -342,11 +395,13 @@ void stream_open(struct stream *stream, struct sink *sink, int fd,
     stream->hasty = false;
     ev_timer_init(&stream->quiet, quiet_expired, 0., 0.);
     stream->quiet.data = stream;
-    stream->file = -1;
     stream->label[0] = '\0';
-    if (name && name->label)
+    const char *path = name ? name->files[is_error] : NULL;
+    struct sink *file = path ? file_open(sink, path) : NULL;
+    if (file)
+        stream->sink = file;
+    else if (name && name->label)
         snprintf(stream->label, sizeof stream->label, "%s", name->label);
-    if (name && name->files[is_error]) file_open(stream, name->files[is_error]);
     stream->waiter.go = stream_go;
     if (fd < 0) return;
     /* not zeroed: most streams use only a part of it */
@@ -378,20 +433,28 @@ void stream_abandon(struct stream *stream)
         ev_feed_event(stream->sink->loop, &stream->io, EV_READ);
 }
 
+/* What is left of its output is written later, and then it is freed: not now,
+ * as the caller may be amid a call of it. */
+static void file_close(struct sink *sink)
+{
+    sink->closing = true;
+    if (!sink->file.busy) file_begin(sink);
+}
+
 void stream_close(struct stream *stream)
 {
     struct sink *sink = stream->sink;
     if (!sink) return;
     sink_wait_end(sink, &stream->waiter);
     if (sink->open == stream) sink->open = NULL;
-    if (stream->file >= 0) close(stream->file);
-    stream->file = -1;
     stream->sink = NULL;
-    if (!stream_is_open(stream)) return;
-    ev_io_stop(sink->loop, &stream->io);
-    ev_timer_stop(sink->loop, &stream->quiet);
-    close(stream->fd);
-    stream->fd = -1;
-    free(stream->buffer);
-    stream->buffer = NULL;
+    if (stream_is_open(stream)) {
+        ev_io_stop(sink->loop, &stream->io);
+        ev_timer_stop(sink->loop, &stream->quiet);
+        close(stream->fd);
+        stream->fd = -1;
+        free(stream->buffer);
+        stream->buffer = NULL;
+    }
+    if (sink->shared) file_close(sink);
 }

@@ -2,13 +2,15 @@
  * memory.
  *
  * A stream is the output of one rank and buffers at most one line. A sink is
- * our stdout or stderr. When its reader is slow, the streams stop reading and
- * the ranks block in write(2). No output is lost. */
+ * our stdout or stderr, or a file of one stream. When its reader or its disk is
+ * slow, the streams stop reading and the ranks block in write(2). No output is
+ * lost. */
 #ifndef PCCL_LAUNCH_FORWARD_H
 #define PCCL_LAUNCH_FORWARD_H
 
 #include "descriptor.h"
 #include "agent_link.h"
+#include "disk.h"
 
 struct stream;
 
@@ -21,12 +23,16 @@ struct sink_waiter {
 
 struct sink {
     struct ev_loop *loop;
-    ev_io io; /* active while there is output to write */
+    ev_io io; /* active while there is output to write, unless to a disk: */
+    struct disk_file file; /* busy while [begin, ...) is written */
     int fd;
     enum descriptor_kind kind;
-    char *buffer; /* SINK_SIZE; [begin, end) is pending */
-    size_t begin, end;
-    bool stamped;  /* the time stands before each line */
+    char *buffer; /* [begin, end) is pending */
+    size_t size, begin, end;
+    struct sink *shared; /* of a file: what breaks with it */
+    uint32_t files;      /* that this is `shared` of, and that have output */
+    bool closing;        /* a file whose stream has ended */
+    bool stamped;        /* the time stands before each line */
     bool framed;   /* an agent's: lines go out as frames of agent_link.h */
     bool mid_line; /* the last byte is not a newline */
     bool broken;   /* nothing can be written any more */
@@ -82,11 +88,10 @@ struct stream {
     uint32_t rank;  /* of frames */
     bool is_error;
     bool aborts; /* a line has said why its rank ends the job */
-    int file;    /* destination instead of the sink; -1: none */
 };
 
 /* Takes over fd, the read end of a pipe; -1 for a stream that gets its lines by
- * stream_offer. name may be NULL. */
+ * stream_offer. name may be NULL; where it has a file, that gets the lines. */
 void stream_open(struct stream *stream, struct sink *sink, int fd,
                  const struct stream_name *name, bool is_error);
 

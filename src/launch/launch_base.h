@@ -27,6 +27,7 @@ enum {
     RANKS_MAX = PEERS_MAX,
     LINE_SIZE = 64 * 1024,     /* longest line forwarded in one piece */
     SINK_SIZE = 4 * LINE_SIZE, /* largest output pending for our reader */
+    FILE_SIZE = 2 * LINE_SIZE, /* ... by a file of a rank */
     STAMP_SIZE = 48,           /* of a time of day */
     MESSAGE_SIZE = 1024,       /* one line of the launcher */
     MESSAGE_RESERVE =
