@@ -1,17 +1,16 @@
 /* address.c - parses and prints HOST:PORT. */
 #include "address.h"
 
+#include "decimal.h"
+
 #include <stdio.h>
 #include <string.h>
 
 static bool port_parse(const char *text, uint16_t *port)
 {
-    size_t digits = strspn(text, "0123456789");
-    if (digits == 0 || digits > 5 || text[digits] != '\0') return false;
-    unsigned long value = 0;
-    for (const char *digit = text; *digit; digit++)
-        value = value * 10 + (unsigned long)(*digit - '0');
-    if (value > UINT16_MAX) return false;
+    uint64_t value;
+    if (strlen(text) > 5 || !number_parse(text, UINT16_MAX, &value))
+        return false;
     *port = (uint16_t)value;
     return true;
 }

@@ -53,10 +53,8 @@ void env_warn_idle(void (*warn)(const char *name))
 int32_t env_rank(void)
 {
     const char *text = getenv("PCCL_RANK");
-    double rank;
-    bool digits = text && text[strspn(text, "0123456789")] == '\0';
-    if (!digits || !decimal_parse(text, &rank) || rank > INT32_MAX) return -1;
-    return (int32_t)rank;
+    uint64_t rank;
+    return text && number_parse(text, INT32_MAX, &rank) ? (int32_t)rank : -1;
 }
 
 int64_t env_seconds_ns(const char *name, void (*warn)(const char *text))

@@ -1,17 +1,16 @@
 /* host.c - see host.h. Linux: /proc. */
 #include "host.h"
 
+#include "clock.h"
 #include "fnv.h"
 #include "small_file.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TEXT_SIZE = 4096 };
@@ -143,9 +142,5 @@ enum evidence host_look(struct host_watch *w, uint32_t pid, pccl_ns now)
 
 pccl_ns host_time(void)
 {
-    struct timespec t;
-    int bad = clock_gettime(CLOCK_BOOTTIME, &t);
-    PCCL_ASSERT(bad == 0);
-    (void)bad;
-    return t.tv_sec * PCCL_S + t.tv_nsec;
+    return clock_ns(CLOCK_BOOTTIME);
 }

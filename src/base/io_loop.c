@@ -1,18 +1,12 @@
 /* io_loop.c - see io_loop.h. */
 #include "io_loop.h"
 
+#include "clock.h"
+
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BATCH = 64 }; /* events that are handled between two waits */
-
-static pccl_ns now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (pccl_ns)t.tv_sec * PCCL_S + t.tv_nsec;
-}
 
 static void on_bell(void *user, struct io_watch *w)
 {
@@ -59,13 +53,13 @@ bool io_loop_watch(struct io_loop *l, struct io_watch *w, uint32_t events)
 void io_loop_pace(struct io_loop *l, pccl_ns period)
 {
     l->period = period;
-    l->due = now() + period;
+    l->due = clock_ns(CLOCK_MONOTONIC) + period;
 }
 
 /* Milliseconds until the tick, rounded up: a shorter wait would spin. */
 static int until_tick(const struct io_loop *l)
 {
-    pccl_ns left = l->due - now();
+    pccl_ns left = l->due - clock_ns(CLOCK_MONOTONIC);
     if (left <= 0) return 0;
     left = (left + PCCL_MS - 1) / PCCL_MS;
     return left < 3600 * 1000 ? (int)left : 3600 * 1000;
@@ -84,8 +78,8 @@ void io_loop_run(struct io_loop *l)
             if (w->events != 0) w->ready(l->user, w);
         }
         if (count > 0) l->handled(l->user);
-        if (now() < l->due) continue;
-        l->due = now() + l->period;
+        if (clock_ns(CLOCK_MONOTONIC) < l->due) continue;
+        l->due = clock_ns(CLOCK_MONOTONIC) + l->period;
         l->tick(l->user);
     }
 }

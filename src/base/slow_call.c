@@ -1,8 +1,9 @@
 /* slow_call.c - see slow_call.h. */
 #include "slow_call.h"
 
+#include "thread.h"
+
 #include <errno.h>
-#include <signal.h>
 #include <time.h>
 
 static void *run(void *argument)
@@ -25,16 +26,10 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Signals are for the threads of the program. */
 static bool make_thread(struct slow_call *s)
 {
-    sigset_t all, mask;
-    if (s->runs) return true;
-    if (s->ended) return false;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &mask);
-    s->runs = pthread_create(&s->thread, NULL, run, s) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    if (!s->runs && !s->ended)
+        s->runs = thread_start(&s->thread, "pccl-disk", run, s);
     return s->runs;
 }
 

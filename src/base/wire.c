@@ -497,25 +497,21 @@ static void wire_body(struct cursor *c, struct wire_msg *m,
 {
     wire_fields(c, m);
     uint16_t lists = shapes[m->type].lists;
-    struct wire_store *s = store;
-    if (lists & LIST_OPS) ops_list(c, &m->op_count, &m->ops, s ? s->ops : NULL);
+/* In the order in which they stand in a message. */
+#define LIST(flag, read, count, name)                                          \
+    if (lists & (flag))                                                        \
+        read(c, &m->count, &m->name, store ? store->name : NULL);
+    LIST(LIST_OPS, ops_list, op_count, ops)
     if (lists & LIST_SETS) sets_list(c, m);
-    if (lists & LIST_IDS) ids_list(c, &m->id_count, &m->ids, s ? s->ids : NULL);
-    if (lists & LIST_MEMBERS)
-        wire_members_list(c, &m->member_count, &m->members,
-                          s ? s->members : NULL);
-    if (lists & LIST_ORDER)
-        order_list(c, &m->order_count, &m->order, s ? s->order : NULL);
-    if (lists & LIST_EDGES)
-        edges_list(c, &m->edge_count, &m->edges, s ? s->edges : NULL);
-    if (lists & LIST_SITES)
-        order_list(c, &m->site_count, &m->sites, s ? s->sites : NULL);
-    if (lists & LIST_WAITS)
-        waits_list(c, &m->wait_count, &m->waits, s ? s->waits : NULL);
-    if (lists & LIST_RELAYS)
-        relays_list(c, &m->relay_count, &m->relays, s ? s->relays : NULL);
-    if (lists & LIST_PARTS)
-        parts_list(c, &m->part_count, &m->parts, s ? s->parts : NULL);
+    LIST(LIST_IDS, ids_list, id_count, ids)
+    LIST(LIST_MEMBERS, wire_members_list, member_count, members)
+    LIST(LIST_ORDER, order_list, order_count, order)
+    LIST(LIST_EDGES, edges_list, edge_count, edges)
+    LIST(LIST_SITES, order_list, site_count, sites)
+    LIST(LIST_WAITS, waits_list, wait_count, waits)
+    LIST(LIST_RELAYS, relays_list, relay_count, relays)
+    LIST(LIST_PARTS, parts_list, part_count, parts)
+#undef LIST
 }
 
 static void header_field(struct cursor *c, uint16_t *magic, uint8_t *version,

@@ -220,18 +220,18 @@ static int start_run(struct agent_rank *rank, const struct start *start,
                                                          : descriptor_null();
     bool bound = bind_choose(&agent->machine, start->bind, start->local, &cpus);
     struct proc_request request = {
+        .spawn = {.argv = start->argv,
+                  .argc = start->argc,
+                  .env = start->env,
+                  .directory = *start->directory ? start->directory : NULL,
+                  .in = in,
+                  .out = -1,
+                  .cpus = bound ? &cpus : NULL,
+                  .files = agent->files},
         .path = *start->path ? start->path : NULL,
-        .argv = start->argv,
-        .argc = start->argc,
-        .env = start->env,
-        .directory = *start->directory ? start->directory : NULL,
-        .in = in,
-        .out = -1,
-        .cpus = bound ? &cpus : NULL,
         .out_sink = &agent->sink,
         .err_sink = &agent->sink,
         .name = &name,
-        .files = agent->files,
     };
     int status = proc_start(&rank->proc, &request, error, error_size);
     close(in);
@@ -500,9 +500,7 @@ static void beat(struct ev_loop *loop, ev_timer *timer, int events)
 
 static bool agent_open(struct agent *agent)
 {
-    getrlimit(RLIMIT_NOFILE, &agent->files);
-    struct rlimit most = {agent->files.rlim_max, agent->files.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &most);
+    descriptor_raise_limit(&agent->files);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     agent->loop = ev_default_loop(0);
     agent->host = host_id();

@@ -14,9 +14,8 @@
 static bool is_own(const struct address *at, const struct address *listen)
 {
     if (at->port != listen->port) return false;
-    bool all = *listen->host == '\0' || strcmp(listen->host, "0.0.0.0") == 0 ||
-               strcmp(listen->host, "::") == 0;
-    return all ? host_is_local(at->host) : strcmp(at->host, listen->host) == 0;
+    return address_is_any(listen) ? host_is_local(at->host)
+                                  : strcmp(at->host, listen->host) == 0;
 }
 
 static bool resolve(const struct options *o,

@@ -1,6 +1,7 @@
 /* hosts.c - parses lists of hosts and places ranks. */
 #include "hosts.h"
 
+#include "../base/decimal.h"
 #include "../base/port_range.h"
 #include "launch_base.h"
 
@@ -25,57 +26,56 @@ fail(const struct reader *reader, const char *format, ...)
     return false;
 }
 
-static void list_add(struct host_list *list, const char *name, size_t length,
-                     uint32_t slots)
+static void list_add(struct host_list *list, const char *name, uint32_t slots)
 {
     list->entries =
         memory_grow(list->entries, list->count + 1, sizeof *list->entries);
-    list->entries[list->count++] = (struct host_entry){
-        .name = memory_print("%.*s", (int)length, name), .slots = slots};
+    list->entries[list->count++] =
+        (struct host_entry){.name = memory_text(name), .slots = slots};
 }
 
-/* A whole number of 1 to RANKS_MAX in text[0, length). */
-static bool number_read(const char *text, size_t length, uint32_t *number)
+/* A whole number of 1 to RANKS_MAX. */
+static bool number_read(const char *text, uint32_t *number)
 {
-    uint32_t value = 0;
-    if (length == 0 || length > 9) return false;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9') return false;
-        value = value * 10 + (uint32_t)(text[i] - '0');
-    }
-    *number = value;
-    return value > 0 && value <= RANKS_MAX;
-}
-
-/* NAME[:COUNT]; an IPv6 address with a count needs brackets. */
-static bool entry_add(const struct reader *reader, const char *text,
-                      size_t length)
-{
-    const char *name = text, *end = text + length;
-    const char *colon = memchr(text, ':', length);
-    uint32_t slots = 1;
-    if (*text == '[') {
-        const char *bracket = memchr(text, ']', length);
-        if (!bracket)
-            return fail(reader, "'%.*s' lacks a ]", (int)length, text);
-        name = text + 1;
-        colon = bracket + 1 < end ? bracket + 1 : NULL;
-        if (colon && *colon != ':') bracket = NULL;
-        end = bracket;
-    } else if (colon && memchr(colon + 1, ':', (size_t)(end - colon) - 1)) {
-        colon = NULL; /* an IPv6 address */
-    } else if (colon) {
-        end = colon;
-    }
-    if (!end || end == name || *name == '-' ||
-        (size_t)(end - name) >= HOST_SIZE ||
-        (colon && !number_read(colon + 1, (size_t)(text + length - colon) - 1,
-                               &slots))) {
-        return fail(reader, "'%.*s' is no host; write NAME or NAME:RANKS",
-                    (int)length, text);
-    }
-    list_add(reader->list, name, (size_t)(end - name), slots);
+    uint64_t value;
+    if (!number_parse(text, RANKS_MAX, &value) || value == 0) return false;
+    *number = (uint32_t)value;
     return true;
+}
+
+/* NAME[:COUNT], as an address with a port; one of IPv6 with a count needs
+ * brackets. */
+static bool entry_add(const struct reader *reader, const char *text)
+{
+    struct address a;
+    if (!address_parse(text, 1, &a) || *a.host == '\0' || *a.host == '-' ||
+        a.port == 0 || a.port > RANKS_MAX)
+        return fail(reader, "'%s' is no host; write NAME or NAME:RANKS", text);
+    list_add(reader->list, a.host, a.port);
+    return true;
+}
+
+/* Gives take() the words of text[0, length), until it refuses one. */
+static bool words_read(const char *text, size_t length, const char *between,
+                       bool (*take)(const struct reader *reader,
+                                    const char *word, bool first),
+                       const struct reader *reader)
+{
+    char *copy = memory_print("%.*s", (int)length, text), *rest = NULL;
+    const char *word = strtok_r(copy, between, &rest);
+    bool good = true;
+    for (bool first = true; word && good; first = false) {
+        good = take(reader, word, first);
+        word = strtok_r(NULL, between, &rest);
+    }
+    free(copy);
+    return good;
+}
+
+static bool name_take(const struct reader *reader, const char *word, bool first)
+{
+    (void)first;
+    return entry_add(reader, word);
 }
 
 bool hosts_parse(struct host_list *list, const char *text, char *error,
@@ -83,67 +83,57 @@ bool hosts_parse(struct host_list *list, const char *text, char *error,
 {
     struct reader reader = {list, error, error_size};
     size_t before = list->count;
-    while (*text) {
-        size_t length = strcspn(text, ",");
-        if (length > 0 && !entry_add(&reader, text, length)) return false;
-        text += length;
-        text += strspn(text, ",");
-    }
-    return list->count > before || fail(&reader, "no host is named");
-}
-
-static bool keep_text(char **to, const char *from, size_t length)
-{
-    free(*to);
-    *to = memory_print("%.*s", (int)length, from);
-    return true;
+    return words_read(text, strlen(text), ",", name_take, &reader) &&
+           (list->count > before || fail(&reader, "no host is named"));
 }
 
 /* Rules N1, N3. */
 static bool way_apply(const struct reader *reader, struct host_entry *entry,
-                      const char *word, size_t length)
+                      const char *word)
 {
-    if (strncmp(word, "ports=", 6) == 0) {
-        (void)keep_text(&entry->ports, word + 6, length - 6);
-        return port_range_is_text(entry->ports) ||
-               fail(reader, "'%.*s' is no range of ports like 49148-49159",
-                    (int)length, word);
-    }
-    return keep_text(&entry->announce, word + 9, length - 9) &&
-           (address_is_host(entry->announce) ||
-            fail(reader, "'%.*s' is not HOST or HOST:PORT", (int)length, word));
+    bool ports = *word == 'p';
+    char **to = ports ? &entry->ports : &entry->announce;
+    free(*to);
+    *to = memory_text(strchr(word, '=') + 1);
+    if (ports)
+        return port_range_is_text(*to) ||
+               fail(reader, "'%s' is no range of ports like 49148-49159", word);
+    return address_is_host(*to) ||
+           fail(reader, "'%s' is not HOST or HOST:PORT", word);
 }
 
-/* Applies a word after the name in a host file. */
-static bool attribute_apply(const struct reader *reader, const char *word,
-                            size_t length)
+/* A word behind the name in a host file. */
+static bool attribute_apply(const struct reader *reader, const char *word)
 {
     static const char *const ignored[] = {
         "max_slots=", "max-slots=", "binding=", "ifname="};
     struct host_entry *entry = &reader->list->entries[reader->list->count - 1];
-    if (strncmp(word, "slots=", 6) == 0 && length > 6) {
-        if (number_read(word + 6, length - 6, &entry->slots)) return true;
-        return fail(reader, "'%.*s' is no number of ranks", (int)length, word);
-    }
-    if (strncmp(word, "user=", 5) == 0 && length > 5) {
+    if (strncmp(word, "slots=", 6) == 0 && word[6] != '\0')
+        return number_read(word + 6, &entry->slots) ||
+               fail(reader, "'%s' is no number of ranks", word);
+    if (strncmp(word, "user=", 5) == 0 && word[5] != '\0') {
         /* As entry_add(): it becomes a word of a command line. */
-        if (word[5] == '-' || length - 4 + strlen(entry->name) >= HOST_SIZE)
-            return fail(reader, "'%.*s' is no name of a user", (int)length,
-                        word);
-        char *name =
-            memory_print("%.*s@%s", (int)length - 5, word + 5, entry->name);
+        if (word[5] == '-' ||
+            strlen(word) - 4 + strlen(entry->name) >= HOST_SIZE)
+            return fail(reader, "'%s' is no name of a user", word);
+        char *name = memory_print("%s@%s", word + 5, entry->name);
         free(entry->name);
         entry->name = name;
         return true;
     }
     if (strncmp(word, "ports=", 6) == 0 || strncmp(word, "announce=", 9) == 0)
-        return way_apply(reader, entry, word, length);
+        return way_apply(reader, entry, word);
     for (size_t i = 0; i < ARRAY_COUNT(ignored); i++)
         if (strncmp(word, ignored[i], strlen(ignored[i])) == 0) return true;
     return fail(reader,
-                "'%.*s' is not known here; only slots=N, user=NAME, "
+                "'%s' is not known here; only slots=N, user=NAME, "
                 "ports=FIRST-LAST and announce=HOST[:PORT]",
-                (int)length, word);
+                word);
+}
+
+static bool line_take(const struct reader *reader, const char *word, bool first)
+{
+    return first ? entry_add(reader, word) : attribute_apply(reader, word);
 }
 
 bool hosts_parse_file(struct host_list *list, const char *text, char *error,
@@ -153,28 +143,13 @@ bool hosts_parse_file(struct host_list *list, const char *text, char *error,
     struct reader reader = {list, detail, sizeof detail};
     size_t before = list->count;
     for (int line = 1; *text; line++) {
-        size_t length = strcspn(text, "\n");
-        const char *end = text + length;
-        const char *comment = memchr(text, '#', length);
-        if (comment) length = (size_t)(comment - text);
-        bool first = true;
-        while (length > 0) {
-            size_t blank = strspn(text, " \t\r");
-            if (blank > length) blank = length;
-            size_t word = strcspn(text + blank, " \t\r\n");
-            if (word > length - blank) word = length - blank;
-            bool good = word == 0 ||
-                        (first ? entry_add(&reader, text + blank, word)
-                               : attribute_apply(&reader, text + blank, word));
-            if (!good) {
-                snprintf(error, error_size, "line %d: %s", line, detail);
-                return false;
-            }
-            first = first && word == 0;
-            text += blank + word;
-            length -= blank + word;
+        if (!words_read(text, strcspn(text, "#\n"), " \t\r", line_take,
+                        &reader)) {
+            snprintf(error, error_size, "line %d: %s", line, detail);
+            return false;
         }
-        text = *end ? end + 1 : end;
+        text += strcspn(text, "\n");
+        text += *text == '\n';
     }
     reader = (struct reader){list, error, error_size};
     return list->count > before || fail(&reader, "no host is named");
@@ -191,7 +166,7 @@ static bool rank_line(struct host_list *list, const char *line, char *error,
         snprintf(error, error_size, "'%s' is no line like rank 0=HOST", line);
         return false;
     }
-    while (list->count <= rank) list_add(list, "", 0, 1);
+    while (list->count <= rank) list_add(list, "", 1);
     if (*list->entries[rank].name != '\0') {
         snprintf(error, error_size, "rank %u is there twice", rank);
         return false;
@@ -228,19 +203,18 @@ static bool tasks_at(const char *tasks, size_t index, uint32_t *slots)
 {
     size_t first = 0;
     while (*tasks) {
+        char count[10], more[10];
         uint32_t times = 1;
-        size_t length = strcspn(tasks, ",");
-        size_t digits = strspn(tasks, "0123456789");
-        if (!number_read(tasks, digits, slots)) return false;
-        if (digits < length &&
-            (length - digits < 4 || strncmp(tasks + digits, "(x", 2) != 0 ||
-             tasks[length - 1] != ')' ||
-             !number_read(tasks + digits + 2, length - digits - 3, &times))) {
+        int used = 0, all = 0;
+        int got =
+            sscanf(tasks, "%9[0-9]%n(x%9[0-9])%n", count, &used, more, &all);
+        if (got < 1 || !number_read(count, slots) ||
+            (all > 0 && !number_read(more, &times)))
             return false;
-        }
+        tasks += all > 0 ? all : used;
+        if (*tasks != ',' && *tasks != '\0') return false;
         if (index < first + times) return true;
         first += times;
-        tasks += length;
         tasks += *tasks == ',';
     }
     return first > 0;
@@ -306,7 +280,7 @@ static bool item_expand(const struct reader *reader, const char *item)
         strlen(item) >= HOST_SIZE || reader->list->count >= RANKS_MAX) {
         return fail(reader, "'%s' is no node list", item);
     }
-    list_add(reader->list, item, strlen(item), 1);
+    list_add(reader->list, item, 1);
     return true;
 }
 
@@ -340,7 +314,7 @@ uint32_t hosts_slots(const struct host_list *list)
 
 void hosts_add(struct host_list *list, const char *name)
 {
-    list_add(list, name, strlen(name), 1);
+    list_add(list, name, 1);
 }
 
 static bool is_listed(const struct host_list *list, const char *name)
@@ -366,7 +340,7 @@ bool hosts_without(struct host_list *made, const struct host_list *list,
         while (gone && is_listed(out, list->entries[turn % list->count].name))
             turn++;
         if (gone) entry = &list->entries[turn++ % list->count];
-        list_add(made, entry->name, strlen(entry->name), entry->slots);
+        list_add(made, entry->name, entry->slots);
         struct host_entry *copy = &made->entries[made->count - 1];
         if (entry->ports) copy->ports = memory_text(entry->ports);
         if (entry->announce) copy->announce = memory_text(entry->announce);

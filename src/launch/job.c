@@ -169,8 +169,7 @@ static void describe(const struct rank *rank, char *text, size_t size)
     const struct job *job = rank->job;
     int used = snprintf(text, size, "%srank %u (pid %d on %s) ",
                         job->setup.options->join ? "local " : "", rank->index,
-                        (int)rank->proc.pid,
-                        rank->host->remote ? rank->host->name : job->host);
+                        (int)rank->proc.pid, rank->host->shown);
     text += used;
     size -= (size_t)used;
     if (rank->evicted) {

@@ -1,6 +1,7 @@
 /* job_drain.c - ranks that are asked to leave at their next safe point. */
 #include "job_rank.h"
 
+#include "../base/decimal.h"
 #include "../base/env.h"
 
 #include <stdio.h>
@@ -15,11 +16,9 @@ int job_drain_signal(const struct options *options)
 
 static bool is_meant(const struct rank *rank, const char *what)
 {
-    char *end;
-    unsigned long number = strtoul(what, &end, 10);
-    if (*what >= '0' && *what <= '9' && *end == '\0')
-        return rank->index == number;
-    const char *host = rank->host->remote ? rank->host->name : rank->job->host;
+    uint64_t number;
+    if (number_parse(what, UINT64_MAX, &number)) return rank->index == number;
+    const char *host = rank->host->shown;
     size_t bare = strcspn(host, "@");
     return strcmp(host, what) == 0 ||
            (host[bare] && strcmp(host + bare + 1, what) == 0) ||

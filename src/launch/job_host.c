@@ -315,6 +315,7 @@ bool hosts_open(struct job *job)
         host->name = job->placement.hosts[i];
         struct host_load load = load_of(job, i);
         host->ready = host_is_local(host->name);
+        host->shown = host->ready ? job->host : host->name;
         good = host->ready ? local_has_room(job, &load)
                            : host_call(host, &addresses, fixed, &load);
     }

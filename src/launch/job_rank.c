@@ -84,7 +84,6 @@ void rank_release(struct rank *rank)
 
 static void name_make(const struct rank *rank, const char *pattern, char **file)
 {
-    const char *host = rank->host->remote ? rank->host->name : rank->job->host;
     *file = NULL;
     if (!pattern) return;
     *file = memory_text("");
@@ -93,7 +92,7 @@ static void name_make(const struct rank *rank, const char *pattern, char **file)
         if (pattern[0] == '%' && pattern[1] == 'r')
             *file = memory_print("%s%u", old, rank->index);
         else if (pattern[0] == '%' && pattern[1] == 'h')
-            *file = memory_print("%s%s", old, host);
+            *file = memory_print("%s%s", old, rank->host->shown);
         else
             *file = memory_print("%s%c", old, *pattern);
         if (pattern[0] == '%' && pattern[1] && strchr("rh%", pattern[1]))
@@ -207,7 +206,7 @@ void rank_report_binding(const struct rank *rank, const char *processors)
     const struct job *job = rank->job;
     if (!job->setup.options->report_bindings) return;
     job_message(job->setup.err, "rank %u on %s is %s%s", rank->index,
-                rank->host->remote ? rank->host->name : job->host,
+                rank->host->shown,
                 *processors ? "bound to processors " : "not bound", processors);
 }
 
@@ -228,19 +227,19 @@ static int local_start(struct rank *rank, char *const *env, int in,
     char **argv = memory_get((size_t)app->argc + 1, sizeof *argv);
     memcpy(argv, app->argv, (size_t)app->argc * sizeof *argv);
     struct proc_request request = {
+        .spawn = {.argv = argv,
+                  .argc = app->argc,
+                  .env = env,
+                  .directory = app->directory,
+                  .in = in,
+                  .out = -1,
+                  .cpus = bound ? &cpus : NULL,
+                  .ignore_hangup = job->setup.ignore_hangup,
+                  .files = job->setup.files},
         .path = app->path,
-        .argv = argv,
-        .argc = app->argc,
-        .env = env,
-        .directory = app->directory,
-        .in = in,
-        .out = -1,
-        .cpus = bound ? &cpus : NULL,
         .out_sink = job->setup.out,
         .err_sink = err_sink(job),
         .name = name,
-        .ignore_hangup = job->setup.ignore_hangup,
-        .files = job->setup.files,
     };
     rank->host_id = host_id();
     int status = proc_start(&rank->proc, &request, error, sizeof error);

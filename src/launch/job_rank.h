@@ -11,9 +11,9 @@ enum { JOB_SIGNALS = 8 };
 /* A host with ranks. */
 struct host {
     struct job *job;
-    const char *name;
-    struct remote *remote; /* NULL: this host */
-    bool ready;            /* its ranks can start */
+    const char *name, *shown; /* as the user gave it; in messages */
+    struct remote *remote;    /* NULL: this host */
+    bool ready;               /* its ranks can start */
     bool lost;
     char *master; /* HOST:PORT of the coordinator as seen from there; owned */
 };

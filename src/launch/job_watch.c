@@ -134,7 +134,6 @@ void job_watch(struct job *job)
     snprintf(line, sizeof line,
              "rank %u (pid %d on %s) ended with status 0 before MPI_Init, in "
              "which others wait for it;",
-             rank->index, (int)rank->proc.pid,
-             rank->host->remote ? rank->host->name : job->host);
+             rank->index, (int)rank->proc.pid, rank->host->shown);
     job_fail(job, EXIT_FAILURE, line);
 }

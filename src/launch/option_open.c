@@ -5,7 +5,6 @@
 #include "../base/decimal.h"
 #include "../base/secure_token.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,16 +24,13 @@ bool option_issue(struct parser *p, const char *value)
 
 bool option_group(struct parser *p, const char *value)
 {
-    char *end = NULL;
-    errno = 0;
-    unsigned long number = strtoul(value, &end, 10);
+    uint64_t number;
+    if (!number_parse(value, UINT32_MAX, &number))
+        return option_fail(p->options, "%s: '%s' is no number of a peer group",
+                           p->name, value);
     p->options->has_group = true;
     p->options->group = (uint32_t)number;
-    if (*value >= '0' && *value <= '9' && *end == '\0' && errno == 0 &&
-        number <= UINT32_MAX)
-        return true;
-    return option_fail(p->options, "%s: '%s' is no number of a peer group",
-                       p->name, value);
+    return true;
 }
 
 bool option_rights(struct parser *p, const char *value)

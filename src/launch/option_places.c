@@ -1,7 +1,10 @@
 /* option_places.c - options for placement and for reaching other hosts. */
 #include "option_table.h"
 
+#include "../base/decimal.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,31 +16,26 @@ bool option_hosts(struct parser *p, const char *value)
     return option_fail(p->options, "%s: %s", p->name, detail);
 }
 
-bool option_host_file(struct parser *p, const char *value)
+static bool hosts_read(struct parser *p, const char *path,
+                       bool (*parse)(struct host_list *list, const char *text,
+                                     char *error, size_t error_size))
 {
     char detail[MESSAGE_SIZE / 2];
-    char *text = option_file(value);
-    if (!text)
-        return option_fail(p->options, "%s %s: %s", p->name, value,
-                           strerror(errno));
-    bool good =
-        hosts_parse_file(&p->options->hosts, text, detail, sizeof detail);
+    char *text = option_file(path);
+    if (!text) snprintf(detail, sizeof detail, "%s", strerror(errno));
+    bool good = text && parse(&p->options->hosts, text, detail, sizeof detail);
     free(text);
-    return good || option_fail(p->options, "%s %s: %s", p->name, value, detail);
+    return good || option_fail(p->options, "%s %s: %s", p->name, path, detail);
+}
+
+bool option_host_file(struct parser *p, const char *value)
+{
+    return hosts_read(p, value, hosts_parse_file);
 }
 
 bool option_rank_file(struct parser *p, const char *value)
 {
-    char detail[MESSAGE_SIZE / 2];
-    char *text = option_file(value);
-    if (!text)
-        return option_fail(p->options, "%s %s: %s", p->name, value,
-                           strerror(errno));
-    p->options->ranked =
-        hosts_parse_ranks(&p->options->hosts, text, detail, sizeof detail);
-    free(text);
-    return p->options->ranked ||
-           option_fail(p->options, "%s %s: %s", p->name, value, detail);
+    return p->options->ranked = hosts_read(p, value, hosts_parse_ranks);
 }
 
 /* Open MPI's mapping words without effect here, with any modifier. */
@@ -144,10 +142,10 @@ bool option_mca(struct parser *p, const char *name)
 
 bool option_pid(struct parser *p, const char *value)
 {
-    char *end;
-    unsigned long pid = strtoul(value, &end, 10);
+    uint64_t pid = 0;
+    if (!number_parse(value, (1u << 30) - 1, &pid) || pid == 0)
+        return option_fail(p->options, "%s needs a process id, not '%s'",
+                           p->name, value);
     p->options->pid = (uint32_t)pid;
-    return (*end == '\0' && pid > 0 && pid < 1u << 30) ||
-           option_fail(p->options, "%s needs a process id, not '%s'", p->name,
-                       value);
+    return true;
 }

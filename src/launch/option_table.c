@@ -23,14 +23,14 @@ bool option_fail(struct options *options, const char *format, ...)
 
 bool option_count(struct parser *p, const char *text, uint32_t *count)
 {
-    size_t digits = strspn(text, "0123456789");
-    unsigned long value = strtoul(text, NULL, 10);
-    if (digits == 0 || text[digits] != '\0' || value == 0) {
+    uint64_t value;
+    if (text[strspn(text, "0123456789")] != '\0' ||
+        !strpbrk(text, "123456789")) {
         return option_fail(p->options,
                            "%s needs a number of 1 or more, not '%s'", p->name,
                            text);
     }
-    if (digits > 9 || value > RANKS_MAX) {
+    if (!number_parse(text, RANKS_MAX, &value)) {
         return option_fail(p->options, "%s %s: at most %d", p->name, text,
                            RANKS_MAX);
     }

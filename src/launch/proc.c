@@ -148,16 +148,6 @@ void proc_free(struct proc *proc)
     ev_timer_stop(proc->loop, &proc->next);
 }
 
-/* ours: the read end of a new pipe. */
-static bool pipe_open(int *ours, int *theirs)
-{
-    int ends[2];
-    if (descriptor_pipe(ends) != 0) return false;
-    *ours = ends[0];
-    *theirs = ends[1];
-    return true;
-}
-
 static int failure_status(int error)
 {
     switch (error) {
@@ -173,7 +163,7 @@ static int failure_status(int error)
     }
 }
 
-static int failure_tell(const struct proc_request *request, const char *file,
+static int failure_tell(const struct spawn_request *request, const char *file,
                         const struct spawn_failure *failure, char *error,
                         size_t error_size)
 {
@@ -187,29 +177,8 @@ static int failure_tell(const struct proc_request *request, const char *file,
     return failure_status(failure->error);
 }
 
-static pid_t proc_exec(struct proc *proc, const struct proc_request *request,
-                       const char *file, int out, int err,
-                       struct spawn_failure *failure)
-{
-    struct spawn_request spawn = {
-        .file = file,
-        .argv = request->argv,
-        .argc = request->argc,
-        .env = request->env,
-        .directory = request->directory,
-        .in = request->in,
-        .out = out,
-        .err = err,
-        .guard_fd = proc->guard_fd,
-        .cpus = request->cpus,
-        .ignore_hangup = request->ignore_hangup,
-        .files = request->files,
-    };
-    return spawn_process(&spawn, failure);
-}
-
 /* A program linked for Open MPI: its ranks would not find each other here. */
-static bool foreign_mpi(const struct proc_request *request, const char *file,
+static bool foreign_mpi(const struct spawn_request *request, const char *file,
                         char *error, size_t error_size)
 {
     char library[32];
@@ -231,45 +200,51 @@ static bool foreign_mpi(const struct proc_request *request, const char *file,
 int proc_start(struct proc *proc, const struct proc_request *request,
                char *error, size_t error_size)
 {
-    const char *program = request->argv[0];
-    char *file = program_find(program, request->path,
-                              rank_env_get(request->env, "PATH"));
+    struct spawn_request spawn = request->spawn;
+    const char *program = spawn.argv[0];
+    char *file =
+        program_find(program, request->path, rank_env_get(spawn.env, "PATH"));
     if (!file) {
         int status = failure_status(errno);
         snprintf(error, error_size, "cannot execute %s: %s (looked in %sPATH)",
                  program, strerror(errno), request->path ? "-path and " : "");
         return status;
     }
-    if (foreign_mpi(request, file, error, error_size)) {
+    if (foreign_mpi(&spawn, file, error, error_size)) {
         free(file);
         return EXIT_NOT_EXECUTABLE;
     }
-    int out = -1, out_end = request->out, err = -1, err_end = -1;
+    int out[2] = {-1, spawn.out}, err[2] = {-1, -1};
     struct spawn_failure failure = {.what = "cannot open pipes for"};
     pid_t pid = -1;
-    if ((request->out >= 0 || pipe_open(&out, &out_end)) &&
-        pipe_open(&err, &err_end))
-        pid = proc_exec(proc, request, file, out_end, err_end, &failure);
-    else
+    if ((spawn.out >= 0 || descriptor_pipe(out) == 0) &&
+        descriptor_pipe(err) == 0) {
+        spawn.file = file;
+        spawn.out = out[1];
+        spawn.err = err[1];
+        spawn.guard_fd = proc->guard_fd;
+        pid = spawn_process(&spawn, &failure);
+    } else {
         failure.error = errno;
-    if (request->out < 0 && out_end >= 0) close(out_end);
-    if (err_end >= 0) close(err_end);
+    }
+    if (request->spawn.out < 0 && out[1] >= 0) close(out[1]);
+    if (err[1] >= 0) close(err[1]);
     int status = 0;
     if (pid > 0) {
         proc->pid = pid;
         proc->alive = true;
         proc->news = proc->lingering = proc->left = false;
         ev_timer_stop(proc->loop, &proc->sweep);
-        if (out >= 0)
-            stream_open(&proc->out, request->out_sink, out, request->name,
+        if (out[0] >= 0)
+            stream_open(&proc->out, request->out_sink, out[0], request->name,
                         false);
-        stream_open(&proc->err, request->err_sink, err, request->name, true);
+        stream_open(&proc->err, request->err_sink, err[0], request->name, true);
         ev_child_set(&proc->child, pid, 0);
         ev_child_start(proc->loop, &proc->child);
     } else {
-        if (out >= 0) close(out);
-        if (err >= 0) close(err);
-        status = failure_tell(request, file, &failure, error, error_size);
+        if (out[0] >= 0) close(out[0]);
+        if (err[0] >= 0) close(err[0]);
+        status = failure_tell(&spawn, file, &failure, error, error_size);
     }
     free(file);
     return status;

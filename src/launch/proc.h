@@ -25,18 +25,12 @@ struct proc {
 };
 
 struct proc_request {
-    const char *path;  /* searched before the PATH of env, or NULL */
-    char *const *argv; /* NULL-terminated */
-    int argc;
-    char *const *env;
-    const char *directory;
-    int in;                /* its input; the caller keeps it open */
-    int out;               /* its output, or -1: a pipe that proc->out reads */
-    const cpu_set_t *cpus; /* or NULL */
+    /* Without file, err and guard_fd. The caller keeps its input open; the
+     * output may be -1: a pipe that proc->out reads. */
+    struct spawn_request spawn;
+    const char *path; /* searched before the PATH of env, or NULL */
     struct sink *out_sink, *err_sink;
     const struct stream_name *name;
-    bool ignore_hangup;
-    struct rlimit files;
 };
 
 void proc_init(struct proc *proc, struct ev_loop *loop, int guard_fd);

@@ -164,14 +164,14 @@ static int command_start(struct remote *remote, int in, int out, char *error,
                  setup->options->prefix);
     int count = words_make(setup, self, words);
     struct proc_request request = {
-        .argv = words,
-        .argc = count,
-        .env = environ,
-        .in = in,
-        .out = out,
+        .spawn = {.argv = words,
+                  .argc = count,
+                  .env = environ,
+                  .in = in,
+                  .out = out,
+                  .files = setup->files},
         .out_sink = setup->err,
         .err_sink = setup->err,
-        .files = setup->files,
     };
     int status = proc_start(&remote->proc, &request, error, error_size);
     while (count > 0) free(words[--count]);

@@ -1,5 +1,6 @@
 /* mpi_progress.c - the loop of the progress thread. */
 #include "mpi_progress.h"
+#include "../base/thread.h"
 #include "coll.h"
 #include "revoke.h"
 #include "transport.h"
@@ -7,7 +8,6 @@
 #include "../base/limit.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -77,19 +77,13 @@ static void *run(void *unused)
 bool mpi_progress_start(void)
 {
     pthread_condattr_t attributes;
-    sigset_t all, before;
     if (pthread_condattr_init(&attributes) != 0) return false;
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     bool ready = pthread_cond_init(&wake, &attributes) == 0;
     pthread_condattr_destroy(&attributes);
     if (!ready) return false;
     stopping = false;
-    /* signals are for the program's threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    running = pthread_create(&thread, NULL, run, NULL) == 0;
-    if (running) (void)pthread_setname_np(thread, "pccl-mpi");
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    running = thread_start(&thread, "pccl-mpi", run, NULL);
     return running;
 }
 

@@ -2,6 +2,7 @@
 #include "comm.h"
 
 #include "comm_save.h"
+#include "../base/clock.h"
 #include "../base/descriptors.h"
 #include "../base/lacking.h"
 #include "../base/env.h"
@@ -9,12 +10,12 @@
 #include "../base/host.h"
 #include "../base/log.h"
 #include "../base/memory_supply.h"
+#include "../base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,9 +28,7 @@
 
 pccl_ns comm_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (pccl_ns)t.tv_sec * PCCL_S + t.tv_nsec;
+    return clock_ns(CLOCK_MONOTONIC);
 }
 
 void comm_set_error(pcclComm_t *c, const char *format, ...)
@@ -177,24 +176,10 @@ static void *background_thread(void *comm)
 {
     pcclComm_t *c = comm;
     (void)float_env_enter(); /* not the one of the thread that connected */
-    /* Who judges this process by its silence finds the thread by its name. */
-    (void)pthread_setname_np(pthread_self(), HOST_IO_THREAD);
     pthread_mutex_lock(&c->lock);
     io_loop_run(&c->background.loop);
     pthread_mutex_unlock(&c->lock);
     return NULL;
-}
-
-static bool start_thread(pcclComm_t *c)
-{
-    /* Signals belong to the program, not to this thread. */
-    sigset_t all;
-    sigset_t old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int rc = pthread_create(&c->background.thread, NULL, background_thread, c);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return rc == 0;
 }
 
 /* ---------------------------------------------------------- open and close */
@@ -483,7 +468,9 @@ int comm_join(pcclComm_t *c)
     struct session *s = c->session;
     s->now = comm_now();
     links_set_now(s->links, s->now);
-    if (!comm_master_reserve(c) || !start_loop(c) || !start_thread(c)) {
+    if (!comm_master_reserve(c) || !start_loop(c) ||
+        !thread_start(&c->background.thread, HOST_IO_THREAD, background_thread,
+                      c)) {
         release(c);
         lacks(c, "what hears the others", true);
         return pcclInternalError;

@@ -1,18 +1,18 @@
 /* comm_save.c - see comm_save.h. */
 #include "comm_save.h"
 
+#include "../base/clock.h"
 #include "../base/log.h"
+#include "../base/thread.h"
 #include "../checkpoint/checkpoint.h"
 #include "../elastic/state_list.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SHOWN = 60, HUGE_PAGE = 2 << 20 }; /* characters of a path */
@@ -248,7 +248,6 @@ static bool copy_tensors(struct comm_save *s)
 /* What may take a while, unlocked. */
 static bool prepare(struct comm_save *s, const struct comm_save_how *how)
 {
-    struct timespec now;
     int error = file_layer_open(&s->files, how->directory);
     s->open = error == 0;
     if (error != 0) {
@@ -257,8 +256,7 @@ static bool prepare(struct comm_save *s, const struct comm_save_how *how)
                   strerror(error));
         return false;
     }
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t clock = (uint64_t)now.tv_sec * PCCL_S + (uint64_t)now.tv_nsec;
+    uint64_t clock = (uint64_t)clock_ns(CLOCK_REALTIME);
     struct manifest *m = &s->tensors.m;
     return checkpoint_time(&s->files, m->group, clock, &m->time_ns,
                            &s->error) &&
@@ -267,15 +265,9 @@ static bool prepare(struct comm_save *s, const struct comm_save_how *how)
 
 static bool start_thread(struct comm_save *s)
 {
-    /* Signals belong to the program; a file that grows too large is an error
-     * and no signal where that is blocked. */
-    sigset_t all;
-    sigset_t old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    s->started = pthread_create(&s->thread, NULL, write_thread, s) == 0;
-    if (s->started) (void)pthread_setname_np(s->thread, "pccl-save");
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    /* A file that grows too large is an error, and no signal where that is
+     * blocked. */
+    s->started = thread_start(&s->thread, "pccl-save", write_thread, s);
     if (!s->started)
         set_error(&s->error, CHECKPOINT_MEMORY, "cannot save",
                   "no thread could be started");

@@ -1,9 +1,10 @@
 /* timeline_text.c - see timeline_text.h. */
 #include "timeline_text.h"
 
+#include "../base/clock.h"
+#include "../base/small_file.h"
 #include "../base/status.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,18 +70,8 @@ static void field(struct trace_line *t, const char *name, uint64_t value)
 /* The same for all processes that share CLOCK_MONOTONIC. */
 static void read_boot(char boot[64])
 {
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd >= 0 ? read(fd, boot, 63) : -1;
-    if (fd >= 0) close(fd);
-    boot[size > 0 ? size : 0] = '\0';
+    (void)small_file_read("/proc/sys/kernel/random/boot_id", boot, 64);
     boot[strcspn(boot, "\n\"\\")] = '\0';
-}
-
-static int64_t clock_ns(clockid_t id)
-{
-    struct timespec t;
-    clock_gettime(id, &t);
-    return (int64_t)t.tv_sec * PCCL_S + t.tv_nsec;
 }
 
 size_t trace_text_begin(char *to, int32_t rank)

@@ -58,15 +58,17 @@ static void end_input(uint8_t which)
 static int fuzz_start(struct proc *proc, const struct proc_request *request,
                       char *error, size_t error_size)
 {
-    assert(request->argc > 0 && request->argv[request->argc] == NULL);
-    for (int i = 0; i < request->argc; i++) assert(request->argv[i]);
-    assert(request->env && request->in >= 0);
+    assert(request->spawn.argc > 0 &&
+           request->spawn.argv[request->spawn.argc] == NULL);
+    for (int i = 0; i < request->spawn.argc; i++)
+        assert(request->spawn.argv[i]);
+    assert(request->spawn.env && request->spawn.in >= 0);
     if (luck++ % 4 == 3) {
         snprintf(error, error_size, "no luck");
         return EXIT_NOT_FOUND;
     }
     end_input(luck);
-    inputs[luck % INPUTS] = fcntl(request->in, F_DUPFD_CLOEXEC, 3);
+    inputs[luck % INPUTS] = fcntl(request->spawn.in, F_DUPFD_CLOEXEC, 3);
     (void)fcntl(inputs[luck % INPUTS], F_SETPIPE_SZ, 4096);
     (void)fcntl(inputs[luck % INPUTS], F_SETFL, O_NONBLOCK);
     proc->pid = 1000000000;

@@ -40,14 +40,16 @@ static struct universe u;
 static int fuzz_start(struct proc *proc, const struct proc_request *request,
                       char *error, size_t error_size)
 {
-    assert(request->argc > 0 && request->argv[request->argc] == NULL);
-    for (int i = 0; i < request->argc; i++) assert(request->argv[i]);
+    assert(request->spawn.argc > 0 &&
+           request->spawn.argv[request->spawn.argc] == NULL);
+    for (int i = 0; i < request->spawn.argc; i++)
+        assert(request->spawn.argv[i]);
     if (u.full) {
         snprintf(error, error_size, "no luck");
         return EXIT_FAILURE;
     }
-    u.in = fcntl(request->in, F_DUPFD_CLOEXEC, 3);
-    u.out = fcntl(request->out, F_DUPFD_CLOEXEC, 3);
+    u.in = fcntl(request->spawn.in, F_DUPFD_CLOEXEC, 3);
+    u.out = fcntl(request->spawn.out, F_DUPFD_CLOEXEC, 3);
     (void)fcntl(u.in, F_SETPIPE_SZ, 4096);
     (void)fcntl(u.in, F_SETFL, O_NONBLOCK);
     (void)fcntl(u.out, F_SETFL, O_NONBLOCK);

@@ -2,9 +2,9 @@
 #include "master_search.h"
 
 #include "../../base/io_wake.h"
+#include "../../base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,14 +181,7 @@ struct searcher *searcher_open(struct ev_loop *loop, void *user,
 static bool start(struct searcher *s)
 {
     if (s->started) return true;
-    /* The loop's thread handles signals. */
-    sigset_t all;
-    sigset_t old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    s->started = pthread_create(&s->thread, NULL, run, s) == 0;
-    if (s->started) (void)pthread_setname_np(s->thread, "pccl-search");
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    s->started = thread_start(&s->thread, "pccl-search", run, s);
     return s->started;
 }
 

@@ -4,6 +4,7 @@
 #include "../../base/env.h"
 #include "../../base/fork_guard.h"
 #include "../../base/log.h"
+#include "../../base/thread.h"
 #include "../../base/run_key.h"
 #include "master_server.h"
 
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <ev.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,18 +55,6 @@ static void *serve(void *user)
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->mutex);
     return NULL;
-}
-
-/* The thread blocks all signals of the process. */
-static int thread_start(pcclMasterInstance_t *m)
-{
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int bad = pthread_create(&m->thread, NULL, serve, m);
-    if (bad == 0) (void)pthread_setname_np(m->thread, "pccl-master");
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return bad;
 }
 
 static void warn_deadline(const char *text)
@@ -161,7 +149,7 @@ static pcclResult_t run(pcclMasterInstance_t *m)
         return pcclInvalidUsage;
     }
     uint16_t port = master_server_port(m->server);
-    if (thread_start(m) != 0) {
+    if (!thread_start(&m->thread, "pccl-master", serve, m)) {
         master_server_close(m->server);
         ev_loop_destroy(m->loop);
         return pcclInternalError;

@@ -1,6 +1,7 @@
 /* master_client.c - asks a coordinator for the status of its run (rule W6). */
 #include "master_server.h"
 
+#include "../../base/clock.h"
 #include "../../base/io_addr.h"
 #include "../../base/run_key.h"
 #include "../../base/same_user.h"
@@ -29,19 +30,12 @@ struct client {
     size_t error_size;
 };
 
-static pccl_ns now_ns(void)
-{
-    struct timespec t = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * PCCL_S + t.tv_nsec;
-}
-
 /* Waits for the socket. False: not in time. */
 static bool ready(const struct client *c, short events)
 {
     for (;;) {
         struct pollfd p = {.fd = c->fd, .events = events};
-        pccl_ns left = c->until - now_ns();
+        pccl_ns left = c->until - clock_ns(CLOCK_MONOTONIC);
         int rc = poll(&p, 1, left > 0 ? (int)(left / PCCL_MS) + 1 : 0);
         if (rc > 0) return true;
         if (rc == 0) break;
@@ -175,7 +169,7 @@ bool master_status_print(const char *host, uint16_t port,
                          char *error, size_t error_size)
 {
     struct client c = {.fd = -1,
-                       .until = now_ns() + 10 * PCCL_S,
+                       .until = clock_ns(CLOCK_MONOTONIC) + 10 * PCCL_S,
                        .in = malloc(WIRE_FRAME_MAX),
                        .store = calloc(1, sizeof *c.store),
                        .error = error,

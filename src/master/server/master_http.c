@@ -2,6 +2,7 @@
  * master_http.h. */
 #include "master_http.h"
 
+#include "../../base/clock.h"
 #include "../../base/fork_guard.h"
 #include "../../base/io_addr.h"
 #include "../../base/io_wake.h"
@@ -69,13 +70,6 @@ struct master_http {
     pccl_ns deaf_until;
     struct http_client *clients; /* the longest idle one first */
 };
-
-static pccl_ns clock_ns(clockid_t id)
-{
-    struct timespec t;
-    (void)clock_gettime(id, &t);
-    return t.tv_sec * PCCL_S + t.tv_nsec;
-}
 
 /* ------------------------------------------------------------ in the loop */
 

@@ -45,7 +45,7 @@ static void test_lists(void **state)
         {COMMAND, "a:0", NULL, "'a:0' is no host", false},
         {COMMAND, "a:5000", NULL, "'a:5000' is no host", false},
         {COMMAND, "-oProxyCommand=x", NULL, "is no host", false},
-        {COMMAND, "[::1", NULL, "lacks a ]", false},
+        {COMMAND, "[::1", NULL, "'[::1' is no host", false},
         {COMMAND, "[::1]x", NULL, "is no host", false},
         {FILE_TEXT, "# mine\na:2\n\n  b # its\nc slots=3 max_slots=4\r\n", NULL,
          "a:2 b:1 c:3", true},
