@@ -5,10 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-MPI_PUBLIC(Abi_get_version);
-int PMPI_Abi_get_version(int *major, int *minor)
+int mpi_Abi_get_version(int *major, int *minor)
 {
-    if (!major || !minor) return RAISE_ARG(NULL, "null version");
 #ifdef PCCL_MPI_FACE_ABI
     *major = MPI_ABI_VERSION;
     *minor = MPI_ABI_SUBVERSION;
@@ -23,19 +21,15 @@ struct abi_row {
     const char *value;
 };
 
-static int publish(const struct abi_row *rows, size_t count, MPI_Info *out,
-                   const char *function)
+static int publish(const struct abi_row *rows, size_t count, MPI_Info *out)
 {
-    if (!out) return error_raise(NULL, MPI_ERR_ARG, function, "null info");
     struct info *info = info_copy(NULL);
     for (size_t i = 0; info && i < count; i++) {
         if (info_put(info, rows[i].key, rows[i].value)) continue;
         info_release(info);
         info = NULL;
     }
-    int result = info_publish(info, out);
-    return result == MPI_SUCCESS ? result
-                                 : error_raise_noted(NULL, result, function);
+    return info_publish(info, out);
 }
 
 #define ROWS(rows) rows, sizeof(rows) / sizeof *(rows)
@@ -44,13 +38,12 @@ _Static_assert(sizeof(MPI_Aint) == 8 && sizeof(MPI_Count) == 8 &&
                    sizeof(MPI_Offset) == 8,
                "these are told by MPI_Abi_get_info");
 
-MPI_PUBLIC(Abi_get_info);
-int PMPI_Abi_get_info(MPI_Info *out)
+int mpi_Abi_get_info(MPI_Info *out)
 {
     static const struct abi_row rows[] = {{"mpi_aint_size", "8"},
                                           {"mpi_count_size", "8"},
                                           {"mpi_offset_size", "8"}};
-    return publish(ROWS(rows), out, __func__);
+    return publish(ROWS(rows), out);
 }
 
 /* What type.c assumes of a Fortran compiler. */
@@ -79,27 +72,27 @@ static const struct abi_row fortran[] = {
     {"mpi_complex32_supported", "true"},
     {"mpi_double_complex_supported", "true"}};
 
-MPI_PUBLIC(Abi_get_fortran_info);
-int PMPI_Abi_get_fortran_info(MPI_Info *out)
+int mpi_Abi_get_fortran_info(MPI_Info *out)
 {
-    return publish(ROWS(fortran), out, __func__);
+    return publish(ROWS(fortran), out);
 }
 
 /* Sizes other than these would change the datatypes of Fortran: refused. */
-MPI_PUBLIC(Abi_set_fortran_info);
-int PMPI_Abi_set_fortran_info(MPI_Info info)
+int mpi_Abi_set_fortran_info(MPI_Info handle)
 {
+    struct info *info = info_find(handle);
+    if (!info) return error_note(MPI_ERR_INFO, "invalid info");
     for (size_t i = 0; i < sizeof fortran / sizeof *fortran; i++) {
         char value[16];
         int found, length = sizeof value;
         const char *key = fortran[i].key;
         if (!strstr(key, "_size")) continue;
-        int result = PMPI_Info_get_string(info, key, &length, value, &found);
+        int result = mpi_Info_get_string(info, key, &length, value, &found);
         if (result != MPI_SUCCESS) return result;
         if (found && strcmp(value, fortran[i].value) != 0)
-            return RAISE(NULL, MPI_ERR_ABI,
-                         "%s is %s here, and cannot become %.16s", key,
-                         fortran[i].value, value);
+            return error_note(MPI_ERR_ABI,
+                              "%s is %s here, and cannot become %.16s", key,
+                              fortran[i].value, value);
     }
     return MPI_SUCCESS;
 }
@@ -112,11 +105,10 @@ static struct {
     unsigned char yes[16], no[16];
 } booleans; /* guarded by facade_lock */
 
-MPI_PUBLIC(Abi_set_fortran_booleans);
-int PMPI_Abi_set_fortran_booleans(int size, void *yes, void *no)
+int mpi_Abi_set_fortran_booleans(int size, void *yes, void *no)
 {
     if (!yes || !no || size < 1 || size > (int)sizeof booleans.yes)
-        return RAISE_ARG(NULL, "null value, or a size that is none of LOGICAL");
+        return note_argument("null value, or a size that is none of LOGICAL");
     size_t bytes = (size_t)size;
     facade_lock();
     bool differs = booleans.set && (booleans.size != size ||
@@ -130,13 +122,12 @@ int PMPI_Abi_set_fortran_booleans(int size, void *yes, void *no)
     }
     facade_unlock();
     if (!differs) return MPI_SUCCESS;
-    return RAISE(NULL, MPI_ERR_ABI, "other values have been set already");
+    return error_note(MPI_ERR_ABI, "other values have been set already");
 }
 
-MPI_PUBLIC(Abi_get_fortran_booleans);
-int PMPI_Abi_get_fortran_booleans(int size, void *yes, void *no, int *is_set)
+int mpi_Abi_get_fortran_booleans(int size, void *yes, void *no, int *is_set)
 {
-    if (!yes || !no || !is_set) return RAISE_ARG(NULL, "null pointer");
+    if (!yes || !no) return note_argument("null value");
     facade_lock();
     *is_set = booleans.set && booleans.size == size;
     if (*is_set) {

@@ -82,85 +82,69 @@ void cart_neighbors(const struct cart *cart, int rank, int neighbors[])
 }
 
 /* A grid that has lost a member has no coordinates. */
-static int cart_find(MPI_Comm handle, struct comm **comm,
-                     const struct cart **cart, const char *function)
+static int cart_of(const struct comm *comm, const struct cart **cart)
 {
-    *comm = comm_find(handle);
-    if (!*comm)
-        return error_raise(NULL, MPI_ERR_COMM, function,
-                           "invalid communicator 0x%08x", HANDLE_BITS(handle));
-    *cart = (*comm)->cart;
+    *cart = comm->cart;
     if (!*cart)
-        return error_raise(*comm, MPI_ERR_TOPOLOGY, function,
-                           "the communicator has no Cartesian topology");
-    if (atomic_load(&(*comm)->lost) > 0)
-        return error_raise(*comm, MPIX_ERR_PROC_FAILED, function,
-                           "a cell of the grid was lost");
+        return error_note(MPI_ERR_TOPOLOGY,
+                          "the communicator has no Cartesian topology");
+    if (atomic_load(&comm->lost) > 0)
+        return error_note(MPIX_ERR_PROC_FAILED, "a cell of the grid was lost");
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Cart_create);
-int PMPI_Cart_create(MPI_Comm handle, int dims, const int sizes[],
-                     const int periods[], int reorder, MPI_Comm *out)
+int mpi_Cart_create(struct comm *comm, int dims, const int sizes[],
+                    const int periods[], int reorder, MPI_Comm *out)
 {
-    COMM_OR_RETURN(comm, handle);
     (void)reorder; /* the ranks keep their order */
     if (comm->remote)
-        return RAISE(comm, MPI_ERR_COMM, "not defined for intercommunicators");
-    if (dims < 0) return RAISE(comm, MPI_ERR_DIMS, "negative dimensions");
-    if (!out || (dims > 0 && (!sizes || !periods)))
-        return RAISE_ARG(comm, "null pointer");
+        return error_note(MPI_ERR_COMM, "not defined for intercommunicators");
+    if (dims < 0) return error_note(MPI_ERR_DIMS, "negative dimensions");
+    if (dims > 0 && (!sizes || !periods)) return note_argument("null pointer");
     int total = cells(dims, sizes);
     const struct group *members = comm_members(comm);
-    if (total < 0) return RAISE(comm, MPI_ERR_DIMS, "a size is below 1");
+    if (total < 0) return error_note(MPI_ERR_DIMS, "a size is below 1");
     if (total > members->size)
-        return RAISE_ARG(comm, "the grid has more cells than there are ranks");
+        return note_argument("the grid has more cells than there are ranks");
     int result = split_run(comm, members->rank < total ? 0 : MPI_UNDEFINED,
                            members->rank, out);
-    if (result != MPI_SUCCESS) return error_raise_noted(comm, result, __func__);
+    if (result != MPI_SUCCESS) return result;
     struct comm *grid = comm_find(*out);
     if (!grid) return MPI_SUCCESS;
     split_lacks(grid, total);
     grid->cart = cart_new(dims, sizes, periods);
-    return grid->cart ? MPI_SUCCESS : RAISE_NO_MEMORY(comm);
+    return grid->cart ? MPI_SUCCESS : note_no_memory();
 }
 
-MPI_PUBLIC(Cart_map);
-int PMPI_Cart_map(MPI_Comm handle, int dims, const int sizes[],
-                  const int periods[], int *rank)
+int mpi_Cart_map(struct comm *comm, int dims, const int sizes[],
+                 const int periods[], int *rank)
 {
-    COMM_OR_RETURN(comm, handle);
     (void)periods;
-    if (dims < 0 || !sizes || !rank) return RAISE_ARG(comm, "dims or null");
+    if (dims < 0 || !sizes) return note_argument("dims or null");
     int total = cells(dims, sizes);
     const struct group *members = comm_members(comm);
     if (total < 0 || total > members->size)
-        return RAISE(comm, MPI_ERR_DIMS, "the grid does not fit");
+        return error_note(MPI_ERR_DIMS, "the grid does not fit");
     *rank = members->rank < total ? members->rank : MPI_UNDEFINED;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Cartdim_get);
-int PMPI_Cartdim_get(MPI_Comm handle, int *dims)
+int mpi_Cartdim_get(struct comm *comm, int *dims)
 {
-    struct comm *comm;
-    const struct cart *cart = NULL;
-    int result = cart_find(handle, &comm, &cart, __func__);
+    const struct cart *cart;
+    int result = cart_of(comm, &cart);
     if (result != MPI_SUCCESS) return result;
-    if (!dims) return RAISE_ARG(comm, "null dimensions");
     *dims = cart->dims;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Cart_get);
-int PMPI_Cart_get(MPI_Comm handle, int max, int sizes[], int periods[],
-                  int coords[])
+int mpi_Cart_get(struct comm *comm, int max, int sizes[], int periods[],
+                 int coords[])
 {
-    struct comm *comm;
-    const struct cart *cart = NULL;
-    int result = cart_find(handle, &comm, &cart, __func__);
+    const struct cart *cart;
+    int result = cart_of(comm, &cart);
     if (result != MPI_SUCCESS) return result;
-    if (max < cart->dims) return RAISE_ARG(comm, "arrays are too short");
+    if (max < cart->dims) return note_argument("arrays are too short");
     for (int i = 0; i < cart->dims; i++) {
         sizes[i] = cart->sizes[i];
         periods[i] = cart->periods[i];
@@ -169,47 +153,40 @@ int PMPI_Cart_get(MPI_Comm handle, int max, int sizes[], int periods[],
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Cart_rank);
-int PMPI_Cart_rank(MPI_Comm handle, const int coords[], int *rank)
+int mpi_Cart_rank(struct comm *comm, const int coords[], int *rank)
 {
-    struct comm *comm;
-    const struct cart *cart = NULL;
-    int result = cart_find(handle, &comm, &cart, __func__);
+    const struct cart *cart;
+    int result = cart_of(comm, &cart);
     if (result != MPI_SUCCESS) return result;
-    if (!rank || (cart->dims > 0 && !coords))
-        return RAISE_ARG(comm, "null pointer");
+    if (cart->dims > 0 && !coords) return note_argument("null pointer");
     int found = rank_at(cart, coords);
-    if (found < 0) return RAISE_ARG(comm, "coordinates outside of the grid");
+    if (found < 0) return note_argument("coordinates outside of the grid");
     *rank = found;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Cart_coords);
-int PMPI_Cart_coords(MPI_Comm handle, int rank, int max, int coords[])
+int mpi_Cart_coords(struct comm *comm, int rank, int max, int coords[])
 {
-    struct comm *comm;
-    const struct cart *cart = NULL;
-    int result = cart_find(handle, &comm, &cart, __func__);
+    const struct cart *cart;
+    int result = cart_of(comm, &cart);
     if (result != MPI_SUCCESS) return result;
     if (rank < 0 || rank >= comm_members(comm)->size)
-        return RAISE(comm, MPI_ERR_RANK, "rank %d", rank);
-    if (max < cart->dims) return RAISE_ARG(comm, "the array is too short");
+        return error_note(MPI_ERR_RANK, "rank %d", rank);
+    if (max < cart->dims) return note_argument("the array is too short");
     coords_of(cart, rank, coords);
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Cart_shift);
-int PMPI_Cart_shift(MPI_Comm handle, int direction, int shift, int *source,
-                    int *dest)
+int mpi_Cart_shift(struct comm *comm, int direction, int shift, int *source,
+                   int *dest)
 {
-    struct comm *comm;
-    const struct cart *cart = NULL;
-    int result = cart_find(handle, &comm, &cart, __func__);
+    const struct cart *cart;
+    int result = cart_of(comm, &cart);
     if (result != MPI_SUCCESS) return result;
-    if (direction < 0 || direction >= cart->dims || !source || !dest)
-        return RAISE_ARG(comm, "direction or null pointer");
+    if (direction < 0 || direction >= cart->dims)
+        return note_argument("no such direction");
     int *coords = malloc((size_t)cart->dims * sizeof *coords);
-    if (!coords) return RAISE_NO_MEMORY(comm);
+    if (!coords) return note_no_memory();
     coords_of(cart, comm_members(comm)->rank, coords);
     coords[direction] += shift;
     int to = rank_at(cart, coords);
@@ -235,22 +212,19 @@ static struct cart *cart_slice(const struct cart *cart, const int remain[])
     return slice;
 }
 
-MPI_PUBLIC(Cart_sub);
-int PMPI_Cart_sub(MPI_Comm handle, const int remain[], MPI_Comm *out)
+int mpi_Cart_sub(struct comm *comm, const int remain[], MPI_Comm *out)
 {
-    struct comm *comm;
-    const struct cart *cart = NULL;
-    int result = cart_find(handle, &comm, &cart, __func__);
+    const struct cart *cart;
+    int result = cart_of(comm, &cart);
     if (result != MPI_SUCCESS) return result;
-    if (!out || (cart->dims > 0 && !remain))
-        return RAISE_ARG(comm, "null pointer");
+    if (cart->dims > 0 && !remain) return note_argument("null pointer");
     int rank = comm_members(comm)->rank;
     int *coords = malloc(((size_t)cart->dims + 1) * sizeof *coords);
     struct cart *slice = cart_slice(cart, remain);
     if (!coords || !slice) {
         free(coords);
         cart_release(slice);
-        return RAISE_NO_MEMORY(comm);
+        return note_no_memory();
     }
     coords_of(cart, rank, coords);
     int color = 0, key = 0;
@@ -262,7 +236,7 @@ int PMPI_Cart_sub(MPI_Comm handle, const int remain[], MPI_Comm *out)
     result = split_run(comm, color, key, out);
     if (result != MPI_SUCCESS) {
         cart_release(slice);
-        return error_raise_noted(comm, result, __func__);
+        return result;
     }
     struct comm *made = comm_find(*out);
     split_lacks(made, cells(slice->dims, slice->sizes));
@@ -297,27 +271,27 @@ static void factors(int total, int count, int limit, int out[], int best[],
     }
 }
 
-MPI_PUBLIC(Dims_create);
-int PMPI_Dims_create(int nodes, int dims, int sizes[])
+int mpi_Dims_create(int nodes, int dims, int sizes[])
 {
     int open = 0, found = 0;
     long fixed = 1;
-    if (nodes < 1) return RAISE(NULL, MPI_ERR_ARG, "%d nodes", nodes);
+    if (nodes < 1) return error_note(MPI_ERR_ARG, "%d nodes", nodes);
     if (dims < 0 || (dims > 0 && !sizes))
-        return RAISE(NULL, MPI_ERR_DIMS, "negative dimensions or null array");
+        return error_note(MPI_ERR_DIMS, "negative dimensions or null array");
     for (int i = 0; i < dims; i++) {
-        if (sizes[i] < 0) return RAISE(NULL, MPI_ERR_DIMS, "negative size");
+        if (sizes[i] < 0) return error_note(MPI_ERR_DIMS, "negative size");
         if (sizes[i] == 0)
             open++;
         else
             fixed *= sizes[i];
     }
     if (fixed > nodes || nodes % fixed != 0 || (open == 0 && fixed != nodes))
-        return RAISE(NULL, MPI_ERR_DIMS,
-                     "%d nodes cannot be spread over the dimensions", nodes);
+        return error_note(MPI_ERR_DIMS,
+                          "%d nodes cannot be spread over the dimensions",
+                          nodes);
     if (open == 0) return MPI_SUCCESS;
     int *work = calloc(2 * (size_t)open, sizeof *work);
-    if (!work) return RAISE_NO_MEMORY(NULL);
+    if (!work) return note_no_memory();
     int rest = (int)(nodes / fixed);
     factors(rest, open, rest, work, work + open, 0, &found);
     for (int i = 0, k = 0; i < dims; i++)

@@ -135,16 +135,12 @@ void split_lacks(struct comm *made, int members)
     if (there < members) atomic_store(&made->lost, (unsigned)(members - there));
 }
 
-MPI_PUBLIC(Comm_split);
-int PMPI_Comm_split(MPI_Comm handle, int color, int key, MPI_Comm *out)
+int mpi_Comm_split(struct comm *comm, int color, int key, MPI_Comm *out)
 {
-    COMM_OR_RETURN(comm, handle);
-    if (!out) return RAISE_ARG(comm, "null communicator");
     if (color < 0 && color != MPI_UNDEFINED)
-        return RAISE_ARG(comm, "negative color");
+        return note_argument("negative color");
     int result = split_run(comm, color, key, out);
-    return result == MPI_SUCCESS ? result
-                                 : error_raise_noted(comm, result, __func__);
+    return result;
 }
 
 /* The color of a member's host: the lowest rank on it. */
@@ -162,16 +158,13 @@ static int host_color(struct comm *comm)
     return color;
 }
 
-MPI_PUBLIC(Comm_split_type);
-int PMPI_Comm_split_type(MPI_Comm handle, int type, int key, MPI_Info info,
-                         MPI_Comm *out)
+int mpi_Comm_split_type(struct comm *comm, int type, int key, MPI_Info info,
+                        MPI_Comm *out)
 {
-    COMM_OR_RETURN(comm, handle);
     int color = MPI_UNDEFINED;
     bool shared = type == MPI_COMM_TYPE_SHARED;
     bool guided = type == MPI_COMM_TYPE_HW_GUIDED ||
                   type == MPI_COMM_TYPE_RESOURCE_GUIDED;
-    if (!out) return RAISE_ARG(comm, "null communicator");
     if (guided) {
         char level[sizeof "mpi_shared_memory"] = "";
         int found = 0;
@@ -182,16 +175,15 @@ int PMPI_Comm_split_type(MPI_Comm handle, int type, int key, MPI_Info info,
     }
     if (shared) {
         color = host_color(comm);
-        if (color < 0) return RAISE_NO_MEMORY(comm);
+        if (color < 0) return note_no_memory();
     } else if (type != MPI_UNDEFINED && !guided &&
                type != MPI_COMM_TYPE_HW_UNGUIDED &&
                type != MPIX_COMM_TYPE_NEIGHBORHOOD) {
-        return RAISE_ARG(comm, "unknown split type");
+        return note_argument("unknown split type");
     }
     /* Other hardware levels are unknown and give MPI_COMM_NULL. */
     int result = split_run(comm, color, key, out);
-    return result == MPI_SUCCESS ? result
-                                 : error_raise_noted(comm, result, __func__);
+    return result;
 }
 
 /* The group's members; all must be in the communicator. */
@@ -206,28 +198,24 @@ static struct group *subgroup(struct comm *comm, const struct group *wanted,
     return *error == MPI_SUCCESS ? group_copy(wanted) : NULL;
 }
 
-MPI_PUBLIC(Comm_create);
-int PMPI_Comm_create(MPI_Comm handle, MPI_Group group_handle, MPI_Comm *out)
+int mpi_Comm_create(struct comm *comm, MPI_Group group_handle, MPI_Comm *out)
 {
-    COMM_OR_RETURN(comm, handle);
     struct group *group = group_find(group_handle);
     int error;
     uint32_t context;
-    if (!group) return RAISE(comm, MPI_ERR_GROUP, "invalid group");
-    if (!out) return RAISE_ARG(comm, "null communicator");
+    if (!group) return error_note(MPI_ERR_GROUP, "invalid group");
     *out = MPI_COMM_NULL;
     struct group *members = subgroup(comm, group, &error);
     if (error != MPI_SUCCESS)
-        return RAISE(comm, error, "the group is not part of the communicator");
-    if (!members) return RAISE_NO_MEMORY(comm);
+        return error_note(error, "the group is not part of the communicator");
+    if (!members) return note_no_memory();
     if (comm->remote) {
         /* Both sides pass their own group: a split. */
         int place = members->rank;
         object_release(&members->object);
         error = split_run(comm, place == MPI_UNDEFINED ? MPI_UNDEFINED : 0,
                           place == MPI_UNDEFINED ? 0 : place, out);
-        return error == MPI_SUCCESS ? error
-                                    : error_raise_noted(comm, error, __func__);
+        return error;
     }
     /* Groups of one call may differ if they are disjoint: each takes the
      * context of its first rank in the parent. */
@@ -240,30 +228,26 @@ int PMPI_Comm_create(MPI_Comm handle, MPI_Group group_handle, MPI_Comm *out)
         error = comm_make(comm, context + (uint32_t)offset, members, out);
     else
         object_release(&members->object);
-    return error == MPI_SUCCESS ? error
-                                : error_raise_noted(comm, error, __func__);
+    return error;
 }
 
 /* Collective over the group only; its messages use the parent's context and the
  * tag of the program. */
-MPI_PUBLIC(Comm_create_group);
-int PMPI_Comm_create_group(MPI_Comm handle, MPI_Group group_handle, int tag,
-                           MPI_Comm *out)
+int mpi_Comm_create_group(struct comm *comm, MPI_Group group_handle, int tag,
+                          MPI_Comm *out)
 {
-    COMM_OR_RETURN(comm, handle);
     struct group *group = group_find(group_handle);
     int error;
     uint32_t context;
-    if (!group) return RAISE(comm, MPI_ERR_GROUP, "invalid group");
-    if (!out) return RAISE_ARG(comm, "null communicator");
-    if (tag < 0) return RAISE(comm, MPI_ERR_TAG, "tag %d", tag);
+    if (!group) return error_note(MPI_ERR_GROUP, "invalid group");
+    if (tag < 0) return error_note(MPI_ERR_TAG, "tag %d", tag);
     if (comm->remote)
-        return RAISE(comm, MPI_ERR_COMM, "not defined for intercommunicators");
+        return error_note(MPI_ERR_COMM, "not defined for intercommunicators");
     *out = MPI_COMM_NULL;
     struct group *members = subgroup(comm, group, &error);
     if (error != MPI_SUCCESS)
-        return RAISE(comm, error, "the group is not part of the communicator");
-    if (!members) return RAISE_NO_MEMORY(comm);
+        return error_note(error, "the group is not part of the communicator");
+    if (!members) return note_no_memory();
     if (members->rank == MPI_UNDEFINED) {
         object_release(&members->object);
         return MPI_SUCCESS;
@@ -275,6 +259,5 @@ int PMPI_Comm_create_group(MPI_Comm handle, MPI_Group group_handle, int tag,
         error = comm_make(comm, context, members, out);
     else
         object_release(&members->object);
-    return error == MPI_SUCCESS ? error
-                                : error_raise_noted(comm, error, __func__);
+    return error;
 }

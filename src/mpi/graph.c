@@ -47,7 +47,7 @@ static int *numbers_copy(const int *from, int count)
 /* Makes the communicator of the first `nodes` ranks with the graph, which it
  * takes over. One of them may be lost meanwhile. */
 static int graph_publish(struct comm *comm, struct graph *graph, int nodes,
-                         MPI_Comm *out, const char *function)
+                         MPI_Comm *out)
 {
     int rank = comm_members(comm)->rank;
     int result = split_run(comm, rank < nodes ? 0 : MPI_UNDEFINED, rank, out);
@@ -58,15 +58,13 @@ static int graph_publish(struct comm *comm, struct graph *graph, int nodes,
     } else {
         graph_release(graph);
     }
-    return result == MPI_SUCCESS ? result
-                                 : error_raise_noted(comm, result, function);
+    return result;
 }
 
-static int intra_check(struct comm *comm, const char *function)
+static int intra_check(const struct comm *comm)
 {
     if (!comm->remote) return MPI_SUCCESS;
-    return error_raise(comm, MPI_ERR_COMM, function,
-                       "not defined for intercommunicators");
+    return error_note(MPI_ERR_COMM, "not defined for intercommunicators");
 }
 
 /* --------------------------------------------------------- the graph as whole
@@ -89,127 +87,108 @@ static int first_edge(const struct graph *graph, int rank)
     return rank > 0 ? graph->index[rank - 1] : 0;
 }
 
-MPI_PUBLIC(Graph_create);
-int PMPI_Graph_create(MPI_Comm handle, int nodes, const int index[],
-                      const int edges[], int reorder, MPI_Comm *out)
+int mpi_Graph_create(struct comm *comm, int nodes, const int index[],
+                     const int edges[], int reorder, MPI_Comm *out)
 {
-    COMM_OR_RETURN(comm, handle);
     (void)reorder;
-    int result = intra_check(comm, __func__);
+    int result = intra_check(comm);
     if (result != MPI_SUCCESS) return result;
-    if (!out || nodes < 0 || (nodes > 0 && (!index || !edges)))
-        return RAISE_ARG(comm, "negative nodes or null pointer");
+    if (nodes < 0 || (nodes > 0 && (!index || !edges)))
+        return note_argument("negative nodes or null pointer");
     int rank = comm_members(comm)->rank;
     if (nodes > comm_members(comm)->size)
-        return RAISE_ARG(comm, "the graph has more nodes than there are ranks");
+        return note_argument("the graph has more nodes than there are ranks");
     if (!graph_valid(nodes, index, edges))
-        return RAISE_ARG(comm, "index falls, or an edge leaves the graph");
+        return note_argument("index falls, or an edge leaves the graph");
     struct graph *graph = graph_new(MPI_GRAPH);
-    if (!graph) return RAISE_NO_MEMORY(comm);
+    if (!graph) return note_no_memory();
     graph->nodes = nodes;
     graph->edge_count = nodes > 0 ? index[nodes - 1] : 0;
     graph->index = numbers_copy(index, nodes);
     graph->edges = numbers_copy(edges, graph->edge_count);
     if (!graph->index || !graph->edges) {
         graph_release(graph);
-        return RAISE_NO_MEMORY(comm);
+        return note_no_memory();
     }
     if (rank < nodes) {
         int first = first_edge(graph, rank);
         graph->in = graph->out = graph->index[rank] - first;
         graph->sources = graph->dests = graph->edges + first;
     }
-    return graph_publish(comm, graph, nodes, out, __func__);
+    return graph_publish(comm, graph, nodes, out);
 }
 
 /* A graph that has lost a member is no topology. */
-static int graph_find(MPI_Comm handle, int kind, struct comm **comm,
-                      const struct graph **graph, const char *function)
+static int graph_of(const struct comm *comm, int kind,
+                    const struct graph **graph)
 {
-    *comm = comm_find(handle);
-    if (!*comm)
-        return error_raise(NULL, MPI_ERR_COMM, function,
-                           "invalid communicator 0x%08x", HANDLE_BITS(handle));
-    *graph = (*comm)->graph;
+    *graph = comm->graph;
     if (!*graph || (*graph)->kind != kind)
-        return error_raise(*comm, MPI_ERR_TOPOLOGY, function,
-                           "the communicator has no %s topology",
-                           kind == MPI_GRAPH ? "graph" : "distributed graph");
-    if (atomic_load(&(*comm)->lost) > 0)
-        return error_raise(*comm, MPIX_ERR_PROC_FAILED, function,
-                           "a node of the graph was lost");
+        return error_note(MPI_ERR_TOPOLOGY,
+                          "the communicator has no %s topology",
+                          kind == MPI_GRAPH ? "graph" : "distributed graph");
+    if (atomic_load(&comm->lost) > 0)
+        return error_note(MPIX_ERR_PROC_FAILED, "a node of the graph was lost");
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Graphdims_get);
-int PMPI_Graphdims_get(MPI_Comm handle, int *nodes, int *edges)
+int mpi_Graphdims_get(struct comm *comm, int *nodes, int *edges)
 {
-    struct comm *comm;
-    const struct graph *graph = NULL;
-    int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
+    const struct graph *graph;
+    int result = graph_of(comm, MPI_GRAPH, &graph);
     if (result != MPI_SUCCESS) return result;
-    if (!nodes || !edges) return RAISE_ARG(comm, "null pointer");
     *nodes = graph->nodes;
     *edges = graph->edge_count;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Graph_get);
-int PMPI_Graph_get(MPI_Comm handle, int max_index, int max_edges, int index[],
-                   int edges[])
+int mpi_Graph_get(struct comm *comm, int max_index, int max_edges, int index[],
+                  int edges[])
 {
-    struct comm *comm;
-    const struct graph *graph = NULL;
-    int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
+    const struct graph *graph;
+    int result = graph_of(comm, MPI_GRAPH, &graph);
     if (result != MPI_SUCCESS) return result;
     if (max_index < graph->nodes || max_edges < graph->edge_count)
-        return RAISE_ARG(comm, "arrays are too short");
+        return note_argument("arrays are too short");
     for (int i = 0; i < graph->nodes; i++) index[i] = graph->index[i];
     for (int i = 0; i < graph->edge_count; i++) edges[i] = graph->edges[i];
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Graph_neighbors_count);
-int PMPI_Graph_neighbors_count(MPI_Comm handle, int rank, int *count)
+int mpi_Graph_neighbors_count(struct comm *comm, int rank, int *count)
 {
-    struct comm *comm;
-    const struct graph *graph = NULL;
-    int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
+    const struct graph *graph;
+    int result = graph_of(comm, MPI_GRAPH, &graph);
     if (result != MPI_SUCCESS) return result;
-    if (!count) return RAISE_ARG(comm, "null pointer");
     if (rank < 0 || rank >= graph->nodes)
-        return RAISE(comm, MPI_ERR_RANK, "rank %d", rank);
+        return error_note(MPI_ERR_RANK, "rank %d", rank);
     *count = graph->index[rank] - first_edge(graph, rank);
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Graph_neighbors);
-int PMPI_Graph_neighbors(MPI_Comm handle, int rank, int max, int neighbors[])
+int mpi_Graph_neighbors(struct comm *comm, int rank, int max, int neighbors[])
 {
-    struct comm *comm;
-    const struct graph *graph = NULL;
-    int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
+    const struct graph *graph;
+    int result = graph_of(comm, MPI_GRAPH, &graph);
     if (result != MPI_SUCCESS) return result;
     if (rank < 0 || rank >= graph->nodes)
-        return RAISE(comm, MPI_ERR_RANK, "rank %d", rank);
+        return error_note(MPI_ERR_RANK, "rank %d", rank);
     int first = first_edge(graph, rank), count = graph->index[rank] - first;
     if (max < 0 || (max > 0 && !neighbors))
-        return RAISE_ARG(comm, "negative length or null pointer");
+        return note_argument("negative length or null pointer");
     for (int i = 0; i < count && i < max; i++)
         neighbors[i] = graph->edges[first + i];
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Graph_map);
-int PMPI_Graph_map(MPI_Comm handle, int nodes, const int index[],
-                   const int edges[], int *rank)
+int mpi_Graph_map(struct comm *comm, int nodes, const int index[],
+                  const int edges[], int *rank)
 {
-    COMM_OR_RETURN(comm, handle);
     (void)index;
     (void)edges;
     const struct group *members = comm_members(comm);
-    if (nodes < 1 || nodes > members->size || !rank)
-        return RAISE_ARG(comm, "the graph does not fit, or null pointer");
+    if (nodes < 1 || nodes > members->size)
+        return note_argument("the graph does not fit");
     *rank = members->rank < nodes ? members->rank : MPI_UNDEFINED;
     return MPI_SUCCESS;
 }
@@ -242,33 +221,30 @@ static const int *weights_given(const int weights[], int count)
                : weights;
 }
 
-MPI_PUBLIC(Dist_graph_create_adjacent);
-int PMPI_Dist_graph_create_adjacent(MPI_Comm handle, int in,
-                                    const int sources[], const int in_weights[],
-                                    int out, const int dests[],
-                                    const int out_weights[], MPI_Info info,
-                                    int reorder, MPI_Comm *made)
+int mpi_Dist_graph_create_adjacent(struct comm *comm, int in,
+                                   const int sources[], const int in_weights[],
+                                   int out, const int dests[],
+                                   const int out_weights[], MPI_Info info,
+                                   int reorder, MPI_Comm *made)
 {
-    COMM_OR_RETURN(comm, handle);
     (void)info;
     (void)reorder;
-    int result = intra_check(comm, __func__);
+    int result = intra_check(comm);
     if (result != MPI_SUCCESS) return result;
-    if (!made || in < 0 || out < 0 || (in > 0 && !sources) ||
-        (out > 0 && !dests))
-        return RAISE_ARG(comm, "negative degree or null pointer");
+    if (in < 0 || out < 0 || (in > 0 && !sources) || (out > 0 && !dests))
+        return note_argument("negative degree or null pointer");
     if (!ranks_valid(comm, sources, in) || !ranks_valid(comm, dests, out))
-        return RAISE(comm, MPI_ERR_RANK, "a neighbour is not a member");
+        return error_note(MPI_ERR_RANK, "a neighbour is not a member");
     bool weighted =
         in_weights != MPI_UNWEIGHTED && out_weights != MPI_UNWEIGHTED;
     const int *of_in = weights_given(in_weights, in);
     const int *of_out = weights_given(out_weights, out);
     if (weighted && ((in > 0 && !of_in) || (out > 0 && !of_out)))
-        return RAISE_ARG(comm, "null weights");
+        return note_argument("null weights");
     if (weighted && (!weights_valid(of_in, in) || !weights_valid(of_out, out)))
-        return RAISE_ARG(comm, "a negative weight");
+        return note_argument("a negative weight");
     struct graph *graph = graph_new(MPI_DIST_GRAPH);
-    if (!graph) return RAISE_NO_MEMORY(comm);
+    if (!graph) return note_no_memory();
     graph->in = in;
     graph->out = out;
     graph->sources = numbers_copy(sources, in);
@@ -281,9 +257,9 @@ int PMPI_Dist_graph_create_adjacent(MPI_Comm handle, int in,
     if (!graph->sources || !graph->dests ||
         (weighted && (!graph->in_weights || !graph->out_weights))) {
         graph_release(graph);
-        return RAISE_NO_MEMORY(comm);
+        return note_no_memory();
     }
-    return graph_publish(comm, graph, comm_members(comm)->size, made, __func__);
+    return graph_publish(comm, graph, comm_members(comm)->size, made);
 }
 
 /* An edge in a message to one of its ends. */
@@ -447,8 +423,8 @@ int PMPI_Dist_graph_create(MPI_Comm handle, int n, const int nodes[],
     COMM_OR_RETURN(comm, handle);
     (void)info;
     (void)reorder;
-    int result = intra_check(comm, __func__);
-    if (result != MPI_SUCCESS) return result;
+    int result = intra_check(comm);
+    if (result != MPI_SUCCESS) return error_raise_noted(comm, result, __func__);
     if (!out || n < 0 || (n > 0 && (!nodes || !degrees)))
         return RAISE_ARG(comm, "negative count or null pointer");
     struct edges edges = {.size = comm_members(comm)->size,
@@ -477,18 +453,17 @@ int PMPI_Dist_graph_create(MPI_Comm handle, int n, const int nodes[],
         graph_release(graph);
         return result;
     }
-    return graph_publish(comm, graph, edges.size, out, __func__);
+    result = graph_publish(comm, graph, edges.size, out);
+    return result == MPI_SUCCESS ? result
+                                 : error_raise_noted(comm, result, __func__);
 }
 
-MPI_PUBLIC(Dist_graph_neighbors_count);
-int PMPI_Dist_graph_neighbors_count(MPI_Comm handle, int *in, int *out,
-                                    int *weighted)
+int mpi_Dist_graph_neighbors_count(struct comm *comm, int *in, int *out,
+                                   int *weighted)
 {
-    struct comm *comm;
-    const struct graph *graph = NULL;
-    int result = graph_find(handle, MPI_DIST_GRAPH, &comm, &graph, __func__);
+    const struct graph *graph;
+    int result = graph_of(comm, MPI_DIST_GRAPH, &graph);
     if (result != MPI_SUCCESS) return result;
-    if (!in || !out || !weighted) return RAISE_ARG(comm, "null pointer");
     *in = graph->in;
     *out = graph->out;
     *weighted = graph->weighted;
@@ -501,18 +476,16 @@ static void list_give(const int *from, int count, int *to, int max)
     for (int i = 0; i < count && i < max; i++) to[i] = from[i];
 }
 
-MPI_PUBLIC(Dist_graph_neighbors);
-int PMPI_Dist_graph_neighbors(MPI_Comm handle, int max_in, int sources[],
-                              int in_weights[], int max_out, int dests[],
-                              int out_weights[])
+int mpi_Dist_graph_neighbors(struct comm *comm, int max_in, int sources[],
+                             int in_weights[], int max_out, int dests[],
+                             int out_weights[])
 {
-    struct comm *comm;
-    const struct graph *graph = NULL;
-    int result = graph_find(handle, MPI_DIST_GRAPH, &comm, &graph, __func__);
+    const struct graph *graph;
+    int result = graph_of(comm, MPI_DIST_GRAPH, &graph);
     if (result != MPI_SUCCESS) return result;
     if (max_in < 0 || max_out < 0 || (max_in > 0 && !sources) ||
         (max_out > 0 && !dests))
-        return RAISE_ARG(comm, "negative length or null pointer");
+        return note_argument("negative length or null pointer");
     bool weighted = graph->weighted;
     list_give(graph->sources, graph->in, sources, max_in);
     list_give(graph->dests, graph->out, dests, max_out);
@@ -523,11 +496,8 @@ int PMPI_Dist_graph_neighbors(MPI_Comm handle, int max_in, int sources[],
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Topo_test);
-int PMPI_Topo_test(MPI_Comm handle, int *kind)
+int mpi_Topo_test(struct comm *comm, int *kind)
 {
-    COMM_OR_RETURN(comm, handle);
-    if (!kind) return RAISE_ARG(comm, "null pointer");
     *kind = comm->cart    ? MPI_CART
             : comm->graph ? comm->graph->kind
                           : MPI_UNDEFINED;

@@ -49,11 +49,6 @@ void info_release(struct info *info)
     if (info) object_release(&info->object);
 }
 
-#define INFO_OR_RETURN(variable, handle)                                       \
-    struct info *variable = info_find(handle);                                 \
-    if (!variable)                                                             \
-    return RAISE(NULL, MPI_ERR_INFO, "invalid info 0x%08x", HANDLE_BITS(handle))
-
 static struct entry **find(struct info *info, const char *key)
 {
     struct entry **at = &info->first;
@@ -100,7 +95,7 @@ int info_publish(struct info *info, MPI_Info *out)
 {
     if (!info || !handle_open(HANDLE_INFO, &info->object)) {
         info_release(info);
-        return error_note(MPI_ERR_NO_MEM, "out of memory");
+        return note_no_memory();
     }
     *out = info->object.handle;
     return MPI_SUCCESS;
@@ -139,89 +134,63 @@ struct info *info_hints(const struct info *given, const struct info *before)
     return info;
 }
 
-static int publish(struct info *info, MPI_Info *out)
+int mpi_Info_create(MPI_Info *out)
 {
-    if (!info || !handle_open(HANDLE_INFO, &info->object)) {
-        info_release(info);
-        return RAISE_NO_MEMORY(NULL);
-    }
-    *out = info->object.handle;
-    return MPI_SUCCESS;
+    return info_publish(info_new(), out);
 }
 
-MPI_PUBLIC(Info_create);
-int PMPI_Info_create(MPI_Info *out)
+int mpi_Info_dup(struct info *info, MPI_Info *out)
 {
-    if (!out) return RAISE_ARG(NULL, "null info");
-    return publish(info_new(), out);
+    return info_publish(info_copy(info), out);
 }
 
-MPI_PUBLIC(Info_dup);
-int PMPI_Info_dup(MPI_Info handle, MPI_Info *out)
+int mpi_Info_create_env(int argc, char *argv[], MPI_Info *out)
 {
-    INFO_OR_RETURN(info, handle);
-    if (!out) return RAISE_ARG(NULL, "null info");
-    return publish(info_copy(info), out);
-}
-
-MPI_PUBLIC(Info_create_env);
-int PMPI_Info_create_env(int argc, char *argv[], MPI_Info *out)
-{
-    if (!out) return RAISE_ARG(NULL, "null info");
     struct info *info = info_new();
     if (info && argc > 0 && argv && argv[0] && !put(info, "command", argv[0])) {
         info_release(info);
         info = NULL;
     }
-    return publish(info, out);
+    return info_publish(info, out);
 }
 
-MPI_PUBLIC(Info_free);
-int PMPI_Info_free(MPI_Info *handle)
+int mpi_Info_free(MPI_Info *handle)
 {
-    if (!handle) return RAISE_ARG(NULL, "null info");
-    INFO_OR_RETURN(info, *handle);
+    struct info *info = info_find(*handle);
+    if (!info) return error_note(MPI_ERR_INFO, "invalid info");
     if (info == &info_env)
-        return RAISE(NULL, MPI_ERR_INFO, "MPI_INFO_ENV cannot be freed");
+        return error_note(MPI_ERR_INFO, "MPI_INFO_ENV cannot be freed");
     handle_close(&info->object);
     info_release(info);
     *handle = MPI_INFO_NULL;
     return MPI_SUCCESS;
 }
 
-static int key_check(const char *key, const char *function)
+static int key_check(const char *key)
 {
     size_t length = key ? strnlen(key, MPI_MAX_INFO_KEY + 1) : 0;
     if (length > 0 && length <= MPI_MAX_INFO_KEY) return MPI_SUCCESS;
-    return error_raise(NULL, MPI_ERR_INFO_KEY, function,
-                       "null, empty or too long key");
+    return error_note(MPI_ERR_INFO_KEY, "null, empty or too long key");
 }
 
-MPI_PUBLIC(Info_set);
-int PMPI_Info_set(MPI_Info handle, const char *key, const char *value)
+int mpi_Info_set(struct info *info, const char *key, const char *value)
 {
-    INFO_OR_RETURN(info, handle);
-    int result = key_check(key, __func__);
+    int result = key_check(key);
     if (result != MPI_SUCCESS) return result;
     if (!value || strnlen(value, MPI_MAX_INFO_VAL + 1) > MPI_MAX_INFO_VAL)
-        return RAISE(NULL, MPI_ERR_INFO_VALUE, "null or too long value");
-    facade_lock();
-    bool done = put(info, key, value);
-    facade_unlock();
-    return done ? MPI_SUCCESS : RAISE_NO_MEMORY(NULL);
+        return error_note(MPI_ERR_INFO_VALUE, "null or too long value");
+    return info_put(info, key, value) ? MPI_SUCCESS : note_no_memory();
 }
 
-MPI_PUBLIC(Info_delete);
-int PMPI_Info_delete(MPI_Info handle, const char *key)
+int mpi_Info_delete(struct info *info, const char *key)
 {
-    INFO_OR_RETURN(info, handle);
-    int result = key_check(key, __func__);
+    int result = key_check(key);
     if (result != MPI_SUCCESS) return result;
     facade_lock();
     struct entry **at = find(info, key), *entry = *at;
     if (entry) *at = entry->next;
     facade_unlock();
-    if (!entry) return RAISE(NULL, MPI_ERR_INFO_NOKEY, "no key %.100s", key);
+    if (!entry) return error_note(MPI_ERR_INFO_NOKEY, "no key %.100s", key);
     free(entry->value);
     free(entry);
     return MPI_SUCCESS;
@@ -242,54 +211,44 @@ static int value_copy(struct info *info, const char *key, char *value,
     return length;
 }
 
-MPI_PUBLIC(Info_get);
-int PMPI_Info_get(MPI_Info handle, const char *key, int length, char *value,
-                  int *flag)
+int mpi_Info_get(struct info *info, const char *key, int length, char *value,
+                 int *flag)
 {
-    INFO_OR_RETURN(info, handle);
-    int result = key_check(key, __func__);
+    int result = key_check(key);
     if (result != MPI_SUCCESS) return result;
-    if (!flag || length < 0 || (length > 0 && !value))
-        return RAISE_ARG(NULL, "null pointer or negative length");
+    if (length < 0 || (length > 0 && !value))
+        return note_argument("null pointer or negative length");
     /* MPI_Info_get's length does not count the final zero. */
     *flag = value_copy(info, key, value, value ? (size_t)length + 1 : 0) >= 0;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Info_get_string);
-int PMPI_Info_get_string(MPI_Info handle, const char *key, int *length,
-                         char *value, int *flag)
+int mpi_Info_get_string(struct info *info, const char *key, int *length,
+                        char *value, int *flag)
 {
-    INFO_OR_RETURN(info, handle);
-    int result = key_check(key, __func__);
+    int result = key_check(key);
     if (result != MPI_SUCCESS) return result;
-    if (!flag || !length || *length < 0 || (*length > 0 && !value))
-        return RAISE_ARG(NULL, "null pointer or negative length");
+    if (*length < 0 || (*length > 0 && !value))
+        return note_argument("null pointer or negative length");
     int found = value_copy(info, key, value, (size_t)*length);
     *flag = found >= 0;
     if (found >= 0) *length = found + 1;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Info_get_valuelen);
-int PMPI_Info_get_valuelen(MPI_Info handle, const char *key, int *length,
-                           int *flag)
+int mpi_Info_get_valuelen(struct info *info, const char *key, int *length,
+                          int *flag)
 {
-    INFO_OR_RETURN(info, handle);
-    int result = key_check(key, __func__);
+    int result = key_check(key);
     if (result != MPI_SUCCESS) return result;
-    if (!flag || !length) return RAISE_ARG(NULL, "null pointer");
     int found = value_copy(info, key, NULL, 0);
     *flag = found >= 0;
     if (found >= 0) *length = found;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Info_get_nkeys);
-int PMPI_Info_get_nkeys(MPI_Info handle, int *count)
+int mpi_Info_get_nkeys(struct info *info, int *count)
 {
-    INFO_OR_RETURN(info, handle);
-    if (!count) return RAISE_ARG(NULL, "null count");
     *count = 0;
     facade_lock();
     for (struct entry *at = info->first; at; at = at->next) (*count)++;
@@ -297,23 +256,19 @@ int PMPI_Info_get_nkeys(MPI_Info handle, int *count)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Info_get_nthkey);
-int PMPI_Info_get_nthkey(MPI_Info handle, int n, char *key)
+int mpi_Info_get_nthkey(struct info *info, int n, char *key)
 {
-    INFO_OR_RETURN(info, handle);
-    if (!key) return RAISE_ARG(NULL, "null key");
+    if (!key) return note_argument("null key");
     facade_lock();
     struct entry *at = n >= 0 ? info->first : NULL;
     for (int i = 0; at && i < n; i++) at = at->next;
     if (at) memcpy(key, at->key, strlen(at->key) + 1);
     facade_unlock();
-    return at ? MPI_SUCCESS : RAISE_ARG(NULL, "there is no such key");
+    return at ? MPI_SUCCESS : note_argument("there is no such key");
 }
 
 /* No kind of hardware resource limits a process here. */
-MPI_PUBLIC(Get_hw_resource_info);
-int PMPI_Get_hw_resource_info(MPI_Info *out)
+int mpi_Get_hw_resource_info(MPI_Info *out)
 {
-    if (!out) return RAISE_ARG(NULL, "null info");
-    return publish(info_new(), out);
+    return info_publish(info_new(), out);
 }

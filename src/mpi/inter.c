@@ -7,44 +7,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-MPI_PUBLIC(Comm_test_inter);
-int PMPI_Comm_test_inter(MPI_Comm handle, int *flag)
+int mpi_Comm_test_inter(struct comm *comm, int *flag)
 {
-    COMM_OR_RETURN(comm, handle);
-    if (!flag) return RAISE_ARG(comm, "null flag");
     *flag = comm->remote != NULL;
     return MPI_SUCCESS;
 }
 
-static int inter_find(MPI_Comm handle, struct comm **comm, const char *function)
+/* Returns a noted class. */
+static int inter_check(const struct comm *comm)
 {
-    *comm = comm_find(handle);
-    if (*comm && (*comm)->remote) return MPI_SUCCESS;
-    return error_raise(*comm, MPI_ERR_COMM, function,
-                       *comm ? "not an intercommunicator"
-                             : "invalid communicator");
+    if (comm->remote) return MPI_SUCCESS;
+    return error_note(MPI_ERR_COMM, "not an intercommunicator");
 }
 
-MPI_PUBLIC(Comm_remote_size);
-int PMPI_Comm_remote_size(MPI_Comm handle, int *size)
+int mpi_Comm_remote_size(struct comm *comm, int *size)
 {
-    struct comm *comm;
-    int result = inter_find(handle, &comm, __func__);
-    if (result != MPI_SUCCESS) return result;
-    if (!size) return RAISE_ARG(comm, "null size");
-    *size = comm->remote->size;
-    return MPI_SUCCESS;
+    int result = inter_check(comm);
+    if (result == MPI_SUCCESS) *size = comm->remote->size;
+    return result;
 }
 
-MPI_PUBLIC(Comm_remote_group);
-int PMPI_Comm_remote_group(MPI_Comm handle, MPI_Group *out)
+int mpi_Comm_remote_group(struct comm *comm, MPI_Group *out)
 {
-    struct comm *comm;
-    int result = inter_find(handle, &comm, __func__);
+    int result = inter_check(comm);
     if (result != MPI_SUCCESS) return result;
-    if (!out) return RAISE_ARG(comm, "null group");
     struct group *group = group_copy(comm->remote);
-    if (!group) return RAISE_NO_MEMORY(comm);
+    if (!group) return note_no_memory();
     return group_publish(group, group->size, out);
 }
 
@@ -192,24 +180,20 @@ static int inter_make(struct comm *comm, struct group *remote, uint32_t bridge,
     return result;
 }
 
-MPI_PUBLIC(Intercomm_create);
-int PMPI_Intercomm_create(MPI_Comm handle, int leader, MPI_Comm bridge_handle,
-                          int other, int tag, MPI_Comm *out)
+int mpi_Intercomm_create(struct comm *comm, int leader, MPI_Comm bridge_handle,
+                         int other, int tag, MPI_Comm *out)
 {
-    COMM_OR_RETURN(comm, handle);
     const struct group *local = comm_members(comm);
-    if (!out) return RAISE_ARG(comm, "null communicator");
     if (comm->remote)
-        return RAISE(comm, MPI_ERR_COMM,
-                     "the local one must not be an "
-                     "intercommunicator");
+        return error_note(MPI_ERR_COMM, "the local one must not be an "
+                                        "intercommunicator");
     if (leader < 0 || leader >= local->size)
-        return RAISE(comm, MPI_ERR_RANK, "local leader %d", leader);
-    if (tag < 0) return RAISE(comm, MPI_ERR_TAG, "tag %d", tag);
+        return error_note(MPI_ERR_RANK, "local leader %d", leader);
+    if (tag < 0) return error_note(MPI_ERR_TAG, "tag %d", tag);
     struct comm *bridge = comm_find(bridge_handle);
     if (local->rank == leader && !bridge)
-        return RAISE(comm, MPI_ERR_COMM, "invalid communicator 0x%08x",
-                     HANDLE_BITS(bridge_handle));
+        return error_note(MPI_ERR_COMM, "invalid communicator 0x%08x",
+                          HANDLE_BITS(bridge_handle));
     struct group *remote = NULL;
     struct finding found = {0};
     *out = MPI_COMM_NULL;
@@ -223,8 +207,7 @@ int PMPI_Intercomm_create(MPI_Comm handle, int leader, MPI_Comm bridge_handle,
         result = inter_make(comm, remote, found.bridge, tag, out);
     else if (remote)
         object_release(&remote->object);
-    return result == MPI_SUCCESS ? result
-                                 : error_raise_noted(comm, result, __func__);
+    return result;
 }
 
 int inter_from_groups(struct comm *comm, int leader, const struct group *other,
@@ -270,23 +253,19 @@ static struct group *merged(const struct comm *comm, const int *high)
     return group;
 }
 
-MPI_PUBLIC(Intercomm_merge);
-int PMPI_Intercomm_merge(MPI_Comm handle, int high, MPI_Comm *out)
+int mpi_Intercomm_merge(struct comm *comm, int high, MPI_Comm *out)
 {
-    struct comm *comm;
     uint32_t context;
-    int result = inter_find(handle, &comm, __func__);
+    int result = inter_check(comm);
     if (result != MPI_SUCCESS) return result;
-    if (!out) return RAISE_ARG(comm, "null communicator");
     *out = MPI_COMM_NULL;
     int mine = high != 0;
     int *all = calloc((size_t)comm->both->size, sizeof *all);
-    if (!all) return RAISE_NO_MEMORY(comm);
+    if (!all) return note_no_memory();
     result = coll_gather_bytes(comm, &mine, sizeof mine, all);
     if (result == MPI_SUCCESS) result = comm_agree_context(comm, 1, &context);
     if (result == MPI_SUCCESS)
         result = comm_make(comm, context, merged(comm, all), out);
     free(all);
-    return result == MPI_SUCCESS ? result
-                                 : error_raise_noted(comm, result, __func__);
+    return result;
 }

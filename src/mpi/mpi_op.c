@@ -127,104 +127,85 @@ static void op_destroy(struct object *object)
     free(op);
 }
 
-static int op_create(const struct mpi_op *from, int commute, MPI_Op *out,
-                     const char *name)
+static int op_create(const struct mpi_op *from, int commute, MPI_Op *out)
 {
-    if (!out || (!from->function && !from->function_c && !from->function_x))
-        return error_raise(NULL, MPI_ERR_ARG, name, "null pointer");
+    if (!from->function && !from->function_c && !from->function_x)
+        return note_argument("null function");
     struct mpi_op *op = malloc(sizeof *op);
-    if (!op) return error_raise(NULL, MPI_ERR_NO_MEM, name, "out of memory");
+    if (!op) return note_no_memory();
     *op = *from;
     object_init(&op->object, op_destroy);
     op->commutative = commute != 0;
     if (!handle_open(HANDLE_OP, &op->object)) {
         free(op);
-        return error_raise(NULL, MPI_ERR_NO_MEM, name, "out of memory");
+        return note_no_memory();
     }
     *out = op->object.handle;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Op_create);
-int PMPI_Op_create(MPI_User_function *function, int commute, MPI_Op *out)
+int mpi_Op_create_int(MPI_User_function *function, int commute, MPI_Op *out)
 {
     struct mpi_op op = {.function = function};
-    return op_create(&op, commute, out, __func__);
+    return op_create(&op, commute, out);
 }
 
-MPI_PUBLIC(Op_create_c);
-int PMPI_Op_create_c(MPI_User_function_c *function, int commute, MPI_Op *out)
+int mpi_Op_create_large(MPI_User_function_c *function, int commute, MPI_Op *out)
 {
     struct mpi_op op = {.function_c = function};
-    return op_create(&op, commute, out, __func__);
+    return op_create(&op, commute, out);
 }
 
-MPIX_PUBLIC(Op_create_x);
-int PMPIX_Op_create_x(MPIX_User_function_x *function,
-                      MPIX_Destructor_function *destructor, int commute,
-                      void *extra, MPI_Op *out)
+int mpi_Op_create_x(MPIX_User_function_x *function,
+                    MPIX_Destructor_function *destructor, int commute,
+                    void *extra, MPI_Op *out)
 {
     struct mpi_op op = {
         .function_x = function, .destructor = destructor, .extra = extra};
-    return op_create(&op, commute, out, __func__);
+    return op_create(&op, commute, out);
 }
 
-#define OP_OR_RETURN(variable, handle)                                         \
-    struct mpi_op *variable = op_find(handle);                                 \
-    if (!variable)                                                             \
-    return RAISE(NULL, MPI_ERR_OP, "invalid operator 0x%08x",                  \
-                 HANDLE_BITS(handle))
-
-MPI_PUBLIC(Op_free);
-int PMPI_Op_free(MPI_Op *handle)
+static struct mpi_op *op_find_noted(MPI_Op handle)
 {
-    if (!handle) return RAISE_ARG(NULL, "null operator");
-    OP_OR_RETURN(op, *handle);
+    struct mpi_op *op = op_find(handle);
+    if (!op)
+        error_note(MPI_ERR_OP, "invalid operator 0x%08x", HANDLE_BITS(handle));
+    return op;
+}
+
+int mpi_Op_free(MPI_Op *handle)
+{
+    if (!handle) return note_argument("null operator");
+    struct mpi_op *op = op_find_noted(*handle);
+    if (!op) return MPI_ERR_OP;
     if (op->predefined)
-        return RAISE(NULL, MPI_ERR_OP, "a predefined operator cannot be freed");
+        return error_note(MPI_ERR_OP, "a predefined operator cannot be freed");
     object_release(&op->object);
     *handle = MPI_OP_NULL;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Op_commutative);
-int PMPI_Op_commutative(MPI_Op handle, int *commute)
+int mpi_Op_commutative(MPI_Op handle, int *commute)
 {
-    OP_OR_RETURN(op, handle);
-    if (!commute) return RAISE_ARG(NULL, "null flag");
+    struct mpi_op *op = op_find_noted(handle);
+    if (!op) return MPI_ERR_OP;
+    if (!commute) return note_argument("null flag");
     *commute = op->commutative;
     return MPI_SUCCESS;
 }
 
-static int reduce_local(const void *in, void *inout, MPI_Count count,
-                        MPI_Datatype type_handle, MPI_Op handle,
-                        const char *function)
+int mpi_Reduce_local(const void *in, void *inout, MPI_Count count,
+                     MPI_Datatype type_handle, MPI_Op handle)
 {
     struct type *type = type_find(type_handle);
     struct mpi_op *op = op_find(handle);
-    if (count < 0)
-        return error_raise(NULL, MPI_ERR_COUNT, function, "negative count");
-    if (!type)
-        return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
+    if (count < 0) return error_note(MPI_ERR_COUNT, "negative count");
+    if (!type) return error_note(MPI_ERR_TYPE, "invalid datatype");
     if (!op || !op_takes(op, type))
-        return error_raise(NULL, MPI_ERR_OP, function, "invalid operator");
+        return error_note(MPI_ERR_OP, "invalid operator");
     if (in == MPI_IN_PLACE || inout == MPI_IN_PLACE ||
         (count > 0 && in == inout))
-        return error_raise(NULL, MPI_ERR_BUFFER, function, "invalid buffer");
+        return error_note(MPI_ERR_BUFFER, "invalid buffer");
     if (count > 0) op_apply(op, type, in, inout, count);
     return MPI_SUCCESS;
-}
-
-MPI_PUBLIC(Reduce_local);
-int PMPI_Reduce_local(const void *in, void *inout, int count, MPI_Datatype type,
-                      MPI_Op op)
-{
-    return reduce_local(in, inout, count, type, op, __func__);
-}
-
-MPI_PUBLIC(Reduce_local_c);
-int PMPI_Reduce_local_c(const void *in, void *inout, MPI_Count count,
-                        MPI_Datatype type, MPI_Op op)
-{
-    return reduce_local(in, inout, count, type, op, __func__);
 }

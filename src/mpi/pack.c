@@ -7,34 +7,25 @@
 #include <limits.h>
 #include <string.h>
 
-static int type_get(MPI_Datatype handle, MPI_Count count, struct type **type,
-                    struct comm *comm, const char *function)
+static int type_get(MPI_Datatype handle, MPI_Count count, struct type **type)
 {
     *type = type_find(handle);
     if (!*type || !(*type)->committed)
-        return error_raise(comm, MPI_ERR_TYPE, function,
-                           "invalid or uncommitted datatype");
-    if (count < 0)
-        return error_raise(comm, MPI_ERR_COUNT, function, "negative count");
+        return error_note(MPI_ERR_TYPE, "invalid or uncommitted datatype");
+    if (count < 0) return error_note(MPI_ERR_COUNT, "negative count");
     return MPI_SUCCESS;
 }
 
 /* Packs or unpacks count elements; advances *position by their packed size. */
 static int move(const void *in, void *out, MPI_Count count, MPI_Datatype handle,
-                MPI_Count room, MPI_Count *position, MPI_Comm comm_handle,
-                bool packing, const char *function)
+                MPI_Count room, MPI_Count *position, bool packing)
 {
-    struct comm *comm = comm_find(comm_handle);
     struct type *type = NULL;
-    if (!comm)
-        return error_raise(NULL, MPI_ERR_COMM, function,
-                           "invalid communicator");
-    int result = type_get(handle, count, &type, comm, function);
+    int result = type_get(handle, count, &type);
     if (result != MPI_SUCCESS) return result;
     MPI_Count size = count * type->size;
     if (*position < 0 || *position > room || size > room - *position)
-        return error_raise(comm, MPI_ERR_ARG, function,
-                           "the packed buffer is too short");
+        return error_note(MPI_ERR_ARG, "the packed buffer is too short");
     if (packing)
         type_pack(in, count, type, 0, (char *)out + *position, size);
     else
@@ -43,76 +34,28 @@ static int move(const void *in, void *out, MPI_Count count, MPI_Datatype handle,
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Pack);
-int PMPI_Pack(const void *in, int count, MPI_Datatype type, void *out,
-              int out_size, int *position, MPI_Comm comm)
+int mpi_Pack(const void *in, MPI_Count count, MPI_Datatype type, void *out,
+             MPI_Count out_size, MPI_Count *position, struct comm *comm)
 {
-    if (!position) return RAISE_ARG(NULL, "null position");
-    MPI_Count at = *position;
-    int result =
-        move(in, out, count, type, out_size, &at, comm, true, __func__);
-    *position = (int)at;
-    return result;
+    (void)comm;
+    return move(in, out, count, type, out_size, position, true);
 }
 
-MPI_PUBLIC(Pack_c);
-int PMPI_Pack_c(const void *in, MPI_Count count, MPI_Datatype type, void *out,
-                MPI_Count out_size, MPI_Count *position, MPI_Comm comm)
+int mpi_Unpack(const void *in, MPI_Count in_size, MPI_Count *position,
+               void *out, MPI_Count count, MPI_Datatype type, struct comm *comm)
 {
-    if (!position) return RAISE_ARG(NULL, "null position");
-    return move(in, out, count, type, out_size, position, comm, true, __func__);
+    (void)comm;
+    return move(in, out, count, type, in_size, position, false);
 }
 
-MPI_PUBLIC(Unpack);
-int PMPI_Unpack(const void *in, int in_size, int *position, void *out,
-                int count, MPI_Datatype type, MPI_Comm comm)
+int mpi_Pack_size(MPI_Count count, MPI_Datatype handle, struct comm *comm,
+                  MPI_Count *size)
 {
-    if (!position) return RAISE_ARG(NULL, "null position");
-    MPI_Count at = *position;
-    int result =
-        move(in, out, count, type, in_size, &at, comm, false, __func__);
-    *position = (int)at;
-    return result;
-}
-
-MPI_PUBLIC(Unpack_c);
-int PMPI_Unpack_c(const void *in, MPI_Count in_size, MPI_Count *position,
-                  void *out, MPI_Count count, MPI_Datatype type, MPI_Comm comm)
-{
-    if (!position) return RAISE_ARG(NULL, "null position");
-    return move(in, out, count, type, in_size, position, comm, false, __func__);
-}
-
-static int pack_size(MPI_Count count, MPI_Datatype handle, MPI_Comm comm_handle,
-                     MPI_Count *size, const char *function)
-{
-    struct comm *comm = comm_find(comm_handle);
     struct type *type = NULL;
-    if (!comm)
-        return error_raise(NULL, MPI_ERR_COMM, function,
-                           "invalid communicator");
-    int result = type_get(handle, count, &type, comm, function);
+    (void)comm;
+    int result = type_get(handle, count, &type);
     if (result == MPI_SUCCESS) *size = count * type->size;
     return result;
-}
-
-MPI_PUBLIC(Pack_size);
-int PMPI_Pack_size(int count, MPI_Datatype type, MPI_Comm comm, int *size)
-{
-    MPI_Count wide = 0;
-    if (!size) return RAISE_ARG(NULL, "null size");
-    int result = pack_size(count, type, comm, &wide, __func__);
-    if (result == MPI_SUCCESS)
-        *size = wide > INT_MAX ? MPI_UNDEFINED : (int)wide;
-    return result;
-}
-
-MPI_PUBLIC(Pack_size_c);
-int PMPI_Pack_size_c(MPI_Count count, MPI_Datatype type, MPI_Comm comm,
-                     MPI_Count *size)
-{
-    if (!size) return RAISE_ARG(NULL, "null size");
-    return pack_size(count, type, comm, size, __func__);
 }
 
 /* ---------------------------------------------------------------- external32
@@ -167,91 +110,50 @@ static void external_visit(void *context, char *address,
 }
 
 static int external_check(const char *name, MPI_Count count,
-                          MPI_Datatype handle, struct type **type,
-                          const char *function)
+                          MPI_Datatype handle, struct type **type)
 {
     if (!name || strcmp(name, "external32") != 0)
-        return error_raise(NULL, MPI_ERR_ARG, function,
-                           "the only representation is external32");
-    return type_get(handle, count, type, NULL, function);
+        return error_note(MPI_ERR_ARG, "the only representation is external32");
+    return type_get(handle, count, type);
 }
 
 static int external_move(const char *name, void *memory, MPI_Count count,
                          MPI_Datatype handle, void *packed, MPI_Count room,
-                         MPI_Count *position, bool packing,
-                         const char *function)
+                         MPI_Count *position, bool packing)
 {
     struct type *type = NULL;
-    int result = external_check(name, count, handle, &type, function);
+    int result = external_check(name, count, handle, &type);
     if (result != MPI_SUCCESS) return result;
     MPI_Count size = count * type->size;
     if (*position < 0 || *position > room || size > room - *position)
-        return error_raise(NULL, MPI_ERR_ARG, function,
-                           "the packed buffer is too short");
+        return error_note(MPI_ERR_ARG, "the packed buffer is too short");
     struct external external = {(char *)packed + *position, packing, false, 0};
     type_walk(memory, count, type, external_visit, &external);
     *position += size;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Pack_external);
-int PMPI_Pack_external(const char *name, const void *in, int count,
-                       MPI_Datatype type, void *out, MPI_Aint out_size,
-                       MPI_Aint *position)
+int mpi_Pack_external(const char *name, const void *in, MPI_Count count,
+                      MPI_Datatype type, void *out, MPI_Count out_size,
+                      MPI_Count *position)
 {
-    if (!position) return RAISE_ARG(NULL, "null position");
     return external_move(name, (void *)(uintptr_t)in, count, type, out,
-                         out_size, position, true, __func__);
+                         out_size, position, true);
 }
 
-MPI_PUBLIC(Pack_external_c);
-int PMPI_Pack_external_c(const char *name, const void *in, MPI_Count count,
-                         MPI_Datatype type, void *out, MPI_Count out_size,
-                         MPI_Count *position)
+int mpi_Unpack_external(const char name[], const void *in, MPI_Count in_size,
+                        MPI_Count *position, void *out, MPI_Count count,
+                        MPI_Datatype type)
 {
-    if (!position) return RAISE_ARG(NULL, "null position");
-    return external_move(name, (void *)(uintptr_t)in, count, type, out,
-                         out_size, position, true, __func__);
-}
-
-MPI_PUBLIC(Unpack_external);
-int PMPI_Unpack_external(const char name[], const void *in, MPI_Aint in_size,
-                         MPI_Aint *position, void *out, int count,
-                         MPI_Datatype type)
-{
-    if (!position) return RAISE_ARG(NULL, "null position");
     return external_move(name, out, count, type, (void *)(uintptr_t)in, in_size,
-                         position, false, __func__);
+                         position, false);
 }
 
-MPI_PUBLIC(Unpack_external_c);
-int PMPI_Unpack_external_c(const char name[], const void *in, MPI_Count in_size,
-                           MPI_Count *position, void *out, MPI_Count count,
-                           MPI_Datatype type)
-{
-    if (!position) return RAISE_ARG(NULL, "null position");
-    return external_move(name, out, count, type, (void *)(uintptr_t)in, in_size,
-                         position, false, __func__);
-}
-
-MPI_PUBLIC(Pack_external_size);
-int PMPI_Pack_external_size(const char *name, int count, MPI_Datatype handle,
-                            MPI_Aint *size)
+int mpi_Pack_external_size(const char *name, MPI_Count count,
+                           MPI_Datatype handle, MPI_Count *size)
 {
     struct type *type = NULL;
-    if (!size) return RAISE_ARG(NULL, "null size");
-    int result = external_check(name, count, handle, &type, __func__);
-    if (result == MPI_SUCCESS) *size = count * type->size;
-    return result;
-}
-
-MPI_PUBLIC(Pack_external_size_c);
-int PMPI_Pack_external_size_c(const char *name, MPI_Count count,
-                              MPI_Datatype handle, MPI_Count *size)
-{
-    struct type *type = NULL;
-    if (!size) return RAISE_ARG(NULL, "null size");
-    int result = external_check(name, count, handle, &type, __func__);
+    int result = external_check(name, count, handle, &type);
     if (result == MPI_SUCCESS) *size = count * type->size;
     return result;
 }

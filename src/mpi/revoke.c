@@ -285,10 +285,8 @@ void revoke_stop(void)
     atomic_store(&recent_count, 0);
 }
 
-MPIX_PUBLIC(Comm_revoke);
-int PMPIX_Comm_revoke(MPI_Comm handle)
+int mpi_Comm_revoke(struct comm *comm)
 {
-    COMM_OR_RETURN(comm, handle);
     rank_use_opt_in();
     revoke_learned(comm);
     return MPI_SUCCESS;

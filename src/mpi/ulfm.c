@@ -70,7 +70,7 @@ static struct group *failed_list(struct comm *comm)
 static int list_publish(const struct group *list, int count, MPI_Group *out)
 {
     struct group *group = group_copy(list);
-    if (!group) return RAISE_NO_MEMORY(NULL);
+    if (!group) return note_no_memory();
     return group_publish(group, count, out);
 }
 
@@ -96,60 +96,46 @@ bool comm_acknowledged(const struct comm *comm, uint64_t member)
     return found;
 }
 
-MPIX_PUBLIC(Comm_failure_ack);
-int PMPIX_Comm_failure_ack(MPI_Comm handle)
+int mpi_Comm_failure_ack(struct comm *comm)
 {
-    COMM_OR_RETURN(comm, handle);
     rank_use_opt_in();
     struct group *list = failed_list(comm);
-    if (!list) return RAISE_NO_MEMORY(comm);
+    if (!list) return note_no_memory();
     (void)acknowledge(comm, list->size);
     object_release(&list->object);
     return MPI_SUCCESS;
 }
 
-MPIX_PUBLIC(Comm_failure_get_acked);
-int PMPIX_Comm_failure_get_acked(MPI_Comm handle, MPI_Group *out)
+int mpi_Comm_failure_get_acked(struct comm *comm, MPI_Group *out)
 {
-    COMM_OR_RETURN(comm, handle);
     rank_use_opt_in();
-    if (!out) return RAISE_ARG(comm, "null group");
     struct group *list = failed_list(comm);
-    if (!list) return RAISE_NO_MEMORY(comm);
+    if (!list) return note_no_memory();
     int result = list_publish(list, acknowledge(comm, 0), out);
     object_release(&list->object);
     return result;
 }
 
-MPIX_PUBLIC(Comm_get_failed);
-int PMPIX_Comm_get_failed(MPI_Comm handle, MPI_Group *out)
+int mpi_Comm_get_failed(struct comm *comm, MPI_Group *out)
 {
-    COMM_OR_RETURN(comm, handle);
     rank_use_opt_in();
-    if (!out) return RAISE_ARG(comm, "null group");
     struct group *list = failed_list(comm);
-    if (!list) return RAISE_NO_MEMORY(comm);
+    if (!list) return note_no_memory();
     int result = list_publish(list, list->size, out);
     object_release(&list->object);
     return result;
 }
 
-MPIX_PUBLIC(Comm_ack_failed);
-int PMPIX_Comm_ack_failed(MPI_Comm handle, int wanted, int *acknowledged)
+int mpi_Comm_ack_failed(struct comm *comm, int wanted, int *acknowledged)
 {
-    COMM_OR_RETURN(comm, handle);
     rank_use_opt_in();
-    if (!acknowledged) return RAISE_ARG(comm, "null pointer");
     *acknowledged = acknowledge(comm, wanted);
     return MPI_SUCCESS;
 }
 
-MPIX_PUBLIC(Comm_is_revoked);
-int PMPIX_Comm_is_revoked(MPI_Comm handle, int *flag)
+int mpi_Comm_is_revoked(struct comm *comm, int *flag)
 {
-    COMM_OR_RETURN(comm, handle);
     rank_use_opt_in();
-    if (!flag) return RAISE_ARG(comm, "null flag");
     *flag = comm_revoked(comm);
     return MPI_SUCCESS;
 }
@@ -362,13 +348,10 @@ static int ballot_finish(struct ballot *ballot, int result)
 /* ------------------------------------------------------------------ the calls
  */
 
-static int ballot_now(struct ballot *ballot, struct comm *comm,
-                      const char *function)
+static int ballot_now(struct ballot *ballot, struct comm *comm)
 {
     ballot_begin(ballot, comm);
-    int result = ballot_finish(ballot, ballot_run(ballot, true));
-    if (result == MPI_SUCCESS) return MPI_SUCCESS;
-    return error_raise_noted(comm, result, function);
+    return ballot_finish(ballot, ballot_run(ballot, true));
 }
 
 static bool ballot_progress(struct request *request)
@@ -393,61 +376,47 @@ static const struct request_kind ballot_kind = {.progress = ballot_progress,
                                                 .release = ballot_release};
 
 static int ballot_later(const struct ballot *from, struct comm *comm,
-                        MPI_Request *out, const char *function)
+                        MPI_Request *out)
 {
     struct ballot *ballot = malloc(sizeof *ballot);
     struct request *request =
         ballot ? request_new(&ballot_kind, comm, ballot) : NULL;
     if (!request) {
         free(ballot);
-        return error_raise(comm, MPI_ERR_NO_MEM, function, "out of memory");
+        return note_no_memory();
     }
     *ballot = *from;
     ballot_begin(ballot, comm);
     request->active = true;
-    int result = request_publish(request, out);
-    return result == MPI_SUCCESS ? result
-                                 : error_raise_noted(comm, result, function);
+    return request_publish(request, out);
 }
 
-MPIX_PUBLIC(Comm_agree);
-int PMPIX_Comm_agree(MPI_Comm handle, int *flag)
+int mpi_Comm_agree(struct comm *comm, int *flag)
 {
-    COMM_OR_RETURN(comm, handle);
     rank_use_opt_in();
-    if (!flag) return RAISE_ARG(comm, "null flag");
     struct ballot ballot = {.flag = *flag, .agreed = flag};
-    return ballot_now(&ballot, comm, __func__);
+    return ballot_now(&ballot, comm);
 }
 
-MPIX_PUBLIC(Comm_iagree);
-int PMPIX_Comm_iagree(MPI_Comm handle, int *flag, MPI_Request *request)
+int mpi_Comm_iagree(struct comm *comm, int *flag, MPI_Request *request)
 {
-    COMM_OR_RETURN(comm, handle);
     rank_use_opt_in();
-    if (!flag || !request) return RAISE_ARG(comm, "null pointer");
     struct ballot ballot = {.flag = *flag, .agreed = flag};
-    return ballot_later(&ballot, comm, request, __func__);
+    return ballot_later(&ballot, comm, request);
 }
 
-MPIX_PUBLIC(Comm_shrink);
-int PMPIX_Comm_shrink(MPI_Comm handle, MPI_Comm *out)
+int mpi_Comm_shrink(struct comm *comm, MPI_Comm *out)
 {
-    COMM_OR_RETURN(comm, handle);
     rank_use_opt_in();
-    if (!out) return RAISE_ARG(comm, "null communicator");
     *out = MPI_COMM_NULL;
     struct ballot ballot = {.shrinks = true, .made = out};
-    return ballot_now(&ballot, comm, __func__);
+    return ballot_now(&ballot, comm);
 }
 
-MPIX_PUBLIC(Comm_ishrink);
-int PMPIX_Comm_ishrink(MPI_Comm handle, MPI_Comm *out, MPI_Request *request)
+int mpi_Comm_ishrink(struct comm *comm, MPI_Comm *out, MPI_Request *request)
 {
-    COMM_OR_RETURN(comm, handle);
     rank_use_opt_in();
-    if (!out || !request) return RAISE_ARG(comm, "null pointer");
     *out = MPI_COMM_NULL;
     struct ballot ballot = {.shrinks = true, .made = out};
-    return ballot_later(&ballot, comm, request, __func__);
+    return ballot_later(&ballot, comm, request);
 }
