@@ -46,8 +46,8 @@
  * Limits. 4096 peers and 256 peer groups in a run (more are refused by
  * pcclConnect); 4096 operations of a communicator not awaited, of which 256 may
  * have a scope. A communicator takes a thread, some descriptors and about 5
- * MiB, and per connection at most about 1 MiB; with one other member on the
- * host 4 MiB. */
+ * MiB, and up to about 1 MiB per connection; with one other member on the host
+ * 4 MiB. */
 #ifndef PCCL_H
 #define PCCL_H
 

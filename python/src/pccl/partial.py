@@ -83,7 +83,7 @@ class PartialOperation:
         return self._round.tag
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits, at most timeout seconds and a twentieth.
+        """Waits for up to timeout seconds and a twentieth.
 
         Returns whether result() would return at once. Several threads may
         wait."""

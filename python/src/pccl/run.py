@@ -407,7 +407,7 @@ def prefetch(state: Any, address: str | None = None, *, max_stale: int = 0,
     are overwritten, also if the call fails; numbers are left to sync().
     max_stale: so many revisions a block may be behind what is offered. A
     newcomer that waits for its admission until it is further behind is
-    refused, and downloads again here, at most `attempts` times in all.
+    refused, and downloads again here, up to `attempts` times in all.
     The others: as connect() has them.
 
     Blocks for a member to offer its state (Run.offer), without a limit; Ctrl-C

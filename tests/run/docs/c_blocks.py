@@ -61,7 +61,7 @@ def parameters(text):
 
 
 def header_program(text):
-    counts, functions = parameters(text), ''
+    counts, functions, number = parameters(text), '', -1
     for number, (line, name, arguments) in enumerate(calls(text)):
         given = [a.strip() for a in re.split(r',(?![^(]*\))', arguments)]
         if '...' in given:
@@ -90,7 +90,8 @@ def main():
     source, work = pathlib.Path(source), pathlib.Path(work)
     work.mkdir(exist_ok=True)
     count, faults = 0, 0
-    for page in sorted(source.glob('docs/*.md')):
+    for page in sorted({*source.glob('docs/*.md'), *source.glob('*.md'),
+                        *source.glob('*/README.md')}):
         text = page.read_text()
         blocks = [(text.count('\n', 0, m.start(1)) + 1, m.group(1))
                   for m in re.finditer(r'^```c\n(.*?)^```$', text,
@@ -98,10 +99,10 @@ def main():
         if not blocks:
             continue
         count += len(blocks)
-        path = work / f'{page.name}.c'
+        path = work / f'{page.parent.name}.{page.name}.c'
         path.write_text(program(blocks))
         faults += not compiles(compiler, source, path, page.name)
-    for header in ('pccl.h', 'mpi_pccl.h'):
+    for header in ('pccl.h', 'mpi_pccl.h', 'pccl_loop.h', 'pccl_train.h'):
         found, text = header_program((source / 'include' / header).read_text())
         count += found
         path = work / f'{header}.c'

@@ -50,6 +50,9 @@ static void turn(void)
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     CHECK(highest == size - 1);
     OK(PCCL_Are_peers_pending(MPI_COMM_WORLD, &pending));
+    int ranks = size, mine = rank;
+    look();
+    CHECK(size == ranks && rank == mine); /* until the update */
     if (pending) OK(PCCL_Update_topology(MPI_COMM_WORLD));
     look();
 }

@@ -1,7 +1,7 @@
 /* test_never_blocks.c - functions that never block, as pccl.h says: they return
  * while the other member and the coordinator are stopped, and another thread
  * waits in a call on the same communicator, as it must. Deadlines are longer
- * than the patience of the test. */
+ * than the patience of the test. With a short one, leaving ends as well. */
 #include "cluster.h"
 
 #include <setjmp.h>
@@ -225,9 +225,40 @@ static void test_every_function_beside_every_call(void **state)
     }
 }
 
+/* Its messages are not acknowledged, and the coordinator does not release it.
+ */
+static void leaver(struct seat *seat)
+{
+    pcclMember_t members[2];
+    pcclComm_t *comm = seat_join(seat);
+    seat_gather(seat, comm, 2);
+    SEAT_EQUAL(seat, pcclGetView(comm, NULL, NULL, NULL, members, 2),
+               pcclSuccess);
+    other = members[1 - seat->index].id;
+    seat_report(seat, READY, 0);
+    (void)seat_hear(seat);
+    messages(comm);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void test_leaving_ends(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_start(&c, "1");
+    for (int r = 0; r < 2; r++) cluster_add(&c, leaver, NULL);
+    for (int r = 0; r < 2; r++) (void)cluster_await(&c, r, READY);
+    cluster_signal(&c, 1, SIGSTOP);
+    cluster_signal_master(&c, SIGSTOP);
+    cluster_order(&c, 0, 1);
+    cluster_finish(&c, 0);
+    cluster_stop(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_function_beside_every_call)};
+        cmocka_unit_test(test_every_function_beside_every_call),
+        cmocka_unit_test(test_leaving_ends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

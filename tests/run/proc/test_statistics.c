@@ -122,6 +122,17 @@ static void check_loss(const struct seat *seat, pcclComm_t *comm)
     SEAT_EQUAL(seat, s.waits > 0, s.wait_ns > 0);
 }
 
+/* Numbers never fall; all fields are words. */
+static void check_growth(const struct seat *seat, const pcclStatistics_t *from,
+                         const pcclStatistics_t *to)
+{
+    uint64_t before[sizeof *from / 8], after[sizeof *to / 8];
+    memcpy(before, from, sizeof before);
+    memcpy(after, to, sizeof after);
+    for (size_t i = 0; i < sizeof after / 8; i++)
+        SEAT_CHECK(seat, after[i] >= before[i]);
+}
+
 static void body(struct seat *seat)
 {
     float *data = calloc(LARGE, sizeof *data);
@@ -142,6 +153,7 @@ static void body(struct seat *seat)
     seat_gather(seat, comm, MEMBERS);
     pcclStatistics_t s = statistics(seat, comm);
     SEAT_EQUAL(seat, s.joins, before.joins + 1);
+    check_growth(seat, &before, &s);
     (void)seat_hear(seat); /* before that nobody leaves */
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
     free(data);

@@ -40,6 +40,10 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
     }
     evictions += m->type == WIRE_EVICT;
     if (m->type == WIRE_EVICT) memcpy(evicted, m->abort.text, sizeof evicted);
+    if (m->type == WIRE_PROBE) { /* as pccl.h says */
+        assert_in_range(m->probe.bytes, 1, 16 << 20);
+        assert_in_range(m->probe.time_us, 1, 1000000);
+    }
     for (uint32_t i = 0; i < count && m->type == WIRE_PROBE; i++) {
         probes[links[i]].due = m->probe.takes;
         probes[links[i]].with = m->probe.peer;

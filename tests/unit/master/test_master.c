@@ -112,6 +112,20 @@ static void test_no_more_than_there_is_room_for(void **state) /* M1 */
     HELLO(3, "3 WELCOME id=4\n", .join = true);
 }
 
+/* Also not those of newcomers that nobody has admitted. */
+static void test_ids_are_not_reused(void **state) /* M1 */
+{
+    (void)state;
+    three();
+    for (int id = 4; id < 8; id++) {
+        char welcome[32];
+        (void)snprintf(welcome, sizeof welcome, "3 WELCOME id=%d\n", id);
+        CONNECT(3);
+        HELLO(3, welcome, .join = true);
+        CLOSED(3, "");
+    }
+}
+
 static void test_joiner_does_not_count(void **state) /* M2 */
 {
     (void)state;
@@ -324,6 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_quorum),
         TEST(test_no_more_than_there_is_room_for),
+        TEST(test_ids_are_not_reused),
         TEST(test_joiner_does_not_count),
         TEST(test_founders_only),
         TEST(test_groups_in_use),

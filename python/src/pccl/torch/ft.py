@@ -207,8 +207,8 @@ class Manager:
 
     def allreduce(self, tensor, should_quantize=False,
                   reduce_op=dist.ReduceOp.AVG):
-        """Reduces a tensor over the replicas, in place. Never raises what
-        happens meanwhile: should_commit takes it into account."""
+        """Reduces a tensor over the replicas, in place. What happens meanwhile
+        is not raised: should_commit takes it into account."""
         if self._errored:
             return _Managed(self, None, tensor)
         try:
@@ -350,7 +350,7 @@ class _NoGroup(dist.ProcessGroup):
 
 class DistributedDataParallel(parallel.DistributedDataParallel):
     """torch's wrapper, whose gradients are averaged by the manager. Buckets
-    are never rebuilt (find_unused_parameters), because newcomers would have
+    stay as they are (find_unused_parameters), because newcomers would have
     others."""
 
     def __init__(self, manager, module, **options):

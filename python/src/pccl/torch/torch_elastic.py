@@ -48,8 +48,8 @@ def _settle(group, before):
 
 
 def update(group=None):
-    """Admits the newcomers that wait. Collective over the run; every member
-    calls it at the same point of its loop, with no operation under way.
+    """Admits the newcomers that wait. Collective over the run; all members
+    call it at the same point of their loop, with no operation under way.
 
     group  an elastic one; default: the default group
 
