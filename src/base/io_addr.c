@@ -139,12 +139,24 @@ static bool is_loopback(const struct io_addr *addr)
     return io_addr_is_loopback(&w);
 }
 
-pccl_ns io_addr_rtt(int fd)
+/* All zero if it is not known. */
+static struct tcp_info tcp_info(int fd)
 {
     struct tcp_info info = {.tcpi_rtt = 0};
     socklen_t size = sizeof info;
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
-    return (pccl_ns)info.tcpi_rtt * 1000;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+        info = (struct tcp_info){.tcpi_rtt = 0};
+    return info;
+}
+
+pccl_ns io_addr_rtt(int fd)
+{
+    return (pccl_ns)tcp_info(fd).tcpi_rtt * 1000;
+}
+
+pccl_ns io_addr_unheard(int fd)
+{
+    return (pccl_ns)tcp_info(fd).tcpi_last_ack_recv * PCCL_MS;
 }
 
 void io_addr_tune_high_rtt(int fd)

@@ -56,6 +56,10 @@ void io_addr_tune(int fd, const struct io_addr *peer);
 /* Round trip of a connection as measured by TCP; 0: not yet measured. */
 pccl_ns io_addr_rtt(int fd);
 
+/* Time since the other host has acknowledged anything on this connection; 0:
+ * not known. */
+pccl_ns io_addr_unheard(int fd);
+
 /* For a connection with a high RTT: limits unsent data in the kernel, so that
  * data that one connection is slow to send can go over the peer's other
  * connections. Data in flight are not limited. */

@@ -79,6 +79,8 @@ struct comm_master {
     struct secure *secure; /* NULL: in clear */
     int dial_fd;           /* to the next master, or -1 (comm_resume.c) */
     pccl_ns dialed_at;     /* time of that dial, or of the connection */
+    pccl_ns reached_at;    /* a dial beside a silent connection opened; 0: none
+                              did (rule M13a) */
     uint32_t turn;         /* whom it dials next (rule H14) */
     pccl_ns last_recv;     /* time of the last received byte */
     pccl_ns judged_at;     /* the last time */
@@ -433,7 +435,7 @@ bool comm_master_start(pcclComm_t *c); /* the loop reads it */
 void comm_master_close(pcclComm_t *c);
 /* The connection is over; another coordinator may come. */
 void comm_master_lose(pcclComm_t *c, const char *reason);
-void comm_resume_tick(pcclComm_t *c); /* dials a lost one again */
+void comm_resume_tick(pcclComm_t *c); /* dials a lost or silent one again */
 /* What it sends and receives has room: nothing is lost for want of memory. */
 bool comm_master_reserve(pcclComm_t *c);
 void comm_master_send(void *comm, const struct wire_msg *msg);
