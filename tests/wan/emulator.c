@@ -148,7 +148,8 @@ static void collect(struct emulator *em, uint32_t node)
             read(em->namespaces[node].tun_fd, em->buffer, sizeof em->buffer);
         if (n <= 0) return;
         struct packet *p =
-            packet_make(em->buffer, (uint32_t)n, node, em->world->nodes);
+            packet_make(em->buffer, (uint32_t)n, node, em->world->nodes,
+                        namespace_address(MASTER_NODE));
         if (p) network_offer(em->network, emulator_now(em), p);
     }
 }

@@ -1,6 +1,8 @@
 /* network.c - events of an emulated network in order of virtual time. */
 #include "network.h"
 
+#include "packet.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +42,7 @@ struct network {
     struct tally tally[NODES_MAX][NODES_MAX];
     int8_t trunk_of[NODES_MAX][NODES_MAX];
     struct trunk trunks[TRUNKS_MAX];
+    struct middlebox middlebox;
     uint32_t trunk_count;
     struct event *heap;
     size_t heap_size, heap_room;
@@ -134,6 +137,7 @@ void network_destroy(struct network *net)
         shaper_free(&net->trunks[i].port.shaper);
     for (size_t i = 0; i < net->heap_size; i++) free(net->heap[i].packet);
     free(net->heap);
+    middlebox_free(&net->middlebox);
     struct packet *packet;
     while ((packet = network_take(net)) != NULL) free(packet);
     free(net);
@@ -181,8 +185,10 @@ void network_apply(struct network *net, const struct statement *s)
         for (uint32_t b = 0; b < net->world->nodes; b++) {
             bool forth = has(s->from, a) && has(s->to, b);
             bool back = s->both && has(s->from, b) && has(s->to, a);
-            if (a != b && (forth || back))
-                shaped_link_apply(&net->path[a][b].link, s);
+            if (a == b || !(forth || back)) continue;
+            shaped_link_apply(&net->path[a][b].link, s);
+            if (s->fields & (FIELD_FORGET | FIELD_FIRST))
+                middlebox_restart(&net->middlebox, a, b);
         }
     }
 }
@@ -207,18 +213,32 @@ static struct port *port_of(struct network *net, const struct packet *p)
     return NULL;
 }
 
+/* Whether that happens to a packet, of which this part has it happen. */
+static bool happens(struct network *net, double part)
+{
+    return part > 0 && draw(net) < part;
+}
+
+/* When a packet that enters the path at that time has crossed it. One that is
+ * reordered takes a delay more, and those behind it do not wait. */
+static wan_ns cross(struct network *net, struct port *port, wan_ns at)
+{
+    const struct shaped_link *w = &port->link;
+    at += w->delay;
+    if (w->jitter > 0) at += (wan_ns)((double)w->jitter * draw(net));
+    if (at < port->last) at = port->last;
+    if (happens(net, w->reorder))
+        return at + (w->delay > 0 ? w->delay : WAN_MS);
+    port->last = at;
+    return at;
+}
+
 /* Moves a packet that has left its shaper to the next stage, after the delay of
  * the path. */
 static void leave(struct network *net, struct port *port, struct packet *p,
                   wan_ns at)
 {
-    if (p->stage == STAGE_PATH) {
-        at += port->link.delay;
-        if (port->link.jitter > 0)
-            at += (wan_ns)((double)port->link.jitter * draw(net));
-        if (at < port->last) at = port->last;
-        port->last = at;
-    }
+    if (p->stage == STAGE_PATH) at = cross(net, port, at);
     p->stage++;
     heap_push(net, (struct event){.at = at, .packet = p});
 }
@@ -237,20 +257,47 @@ static void serve(struct network *net, struct port *port, wan_ns now)
     heap_push(net, (struct event){.at = due, .port = port});
 }
 
+static enum passage passage(struct network *net, const struct shaped_link *w,
+                            const struct packet *p, wan_ns now)
+{
+    if (w->blocked || (w->firewalled && p->syn) ||
+        (w->mtu > 0 && p->segment > w->mtu))
+        return PASSAGE_VANISHES;
+    return middlebox_pass(&net->middlebox, &w->middlebox, now, p);
+}
+
 /* Whether the link passes the packet. Counts and frees a packet that it does
- * not pass. */
+ * not pass, or sends it back as an RST. */
 static bool passes(struct network *net, const struct port *port,
-                   struct packet *p)
+                   struct packet *p, wan_ns now)
 {
     struct tally *t = &net->tally[p->from][p->to];
     const struct shaped_link *w = &port->link;
-    bool stopped = w->blocked || (w->firewalled && p->syn);
-    bool lost = !stopped && w->loss > 0 && draw(net) < w->loss;
-    t->stopped += stopped;
+    enum passage passed = passage(net, w, p, now);
+    bool lost = passed == PASSAGE_OPEN && happens(net, w->loss);
+    t->stopped += passed != PASSAGE_OPEN;
     t->lost += lost;
-    if (!stopped && !lost) return true;
+    if (passed == PASSAGE_OPEN && !lost) return true;
+    if (passed == PASSAGE_RESET) {
+        middlebox_answer(p);
+        p->stage = STAGE_DOWN;
+        heap_push(net, (struct event){.at = now, .packet = p});
+        return false;
+    }
     free(p);
     return false;
+}
+
+/* One more of the packet goes the same way. */
+static void duplicate(struct network *net, const struct packet *p, wan_ns now)
+{
+    struct packet *twin = malloc(sizeof *p + p->size);
+    if (!twin) return;
+    memcpy(twin, p, sizeof *p + p->size);
+    twin->stage = STAGE_DOWN;
+    heap_push(net,
+              (struct event){.at = now + net->path[p->from][p->to].link.delay,
+                             .packet = twin});
 }
 
 static void enter(struct network *net, struct packet *p, wan_ns now)
@@ -266,7 +313,9 @@ static void enter(struct network *net, struct packet *p, wan_ns now)
         return;
     }
     struct port *port = port_of(net, p);
-    if (p->stage == STAGE_PATH && !passes(net, port, p)) return;
+    if (p->stage == STAGE_PATH && !passes(net, port, p, now)) return;
+    if (p->stage == STAGE_PATH && happens(net, port->link.duplicate))
+        duplicate(net, p, now);
     if (!port ||
         (!shaper_rule_limits(&port->link.rule) && !port->shaper.bytes)) {
         leave(net, port, p, now);

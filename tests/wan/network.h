@@ -20,7 +20,8 @@ struct tally {
     uint64_t packets;            /* delivered */
     uint64_t dropped;            /* packets dropped by a full queue */
     uint64_t lost;               /* packets lost at random, by `loss` */
-    uint64_t stopped;            /* packets stopped by a block or a firewall */
+    uint64_t stopped; /* packets stopped by a block, a firewall, a middlebox,
+                         or for their size */
 };
 
 /* The world must outlive the network. NULL: out of memory. */

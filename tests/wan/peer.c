@@ -1,7 +1,8 @@
 /* peer.c - wan-peer: the benchmark and test program in the nodes of an emulated
  * network.
  *
- * wan-peer reduce|vanish|partition|outage|stranded|split|messages [options]
+ * wan-peer reduce|vanish|partition|outage|stranded|split|messages|through
+ * [options]
  *
  * wan-emulator starts it. The member of rank 0 prints the measurements, one
  * JSON object per line. Every peer checks every result; exit status 1 if one is
@@ -214,8 +215,8 @@ double peer_span(struct peer *p, double begin, double end)
 /* -------------------------------------------------------------------- main */
 
 static const char help[] =
-    "usage: wan-peer reduce|vanish|partition|outage|stranded|split|messages "
-    "[options]\n"
+    "usage: wan-peer reduce|vanish|partition|outage|stranded|split|messages|"
+    "through [options]\n"
     "  --load LIST      what is reduced, see load.h; reduce: all of "
     "them, else the first (8M)\n"
     "  --repeat R       measurements of each load (3)\n"
@@ -225,6 +226,11 @@ static const char help[] =
     "  --quantize       reduce: 8-bit codes, minimum and maximum\n"
     "  --lose LIST      vanish, partition: peers that are lost (the last)\n"
     "                   messages: peers that only listen\n"
+    "                   through: peers that may be, and come back\n"
+    "  --say STATEMENT  through: about links, in the middle\n"
+    "  --after STATEMENT  through: by who was evicted, before it comes back\n"
+    "  --idle SECONDS   through: nothing is done then\n"
+    "  --move           through: the lost get another address in the middle\n"
     "  --stay           nobody is evicted where members lack links\n"
     "  --relay          peer 1 leaves when all others have\n";
 
@@ -235,6 +241,8 @@ static bool options_read(struct peer *p, int argc, char **argv)
         {"pool", 1, NULL, 'p'},     {"optimize", 0, NULL, 'o'},
         {"quantize", 0, NULL, 'q'}, {"lose", 1, NULL, 'l'},
         {"stay", 0, NULL, 's'},     {"relay", 0, NULL, 'R'},
+        {"say", 1, NULL, 'S'},      {"idle", 1, NULL, 'i'},
+        {"after", 1, NULL, 'a'},    {"move", 0, NULL, 'm'},
         {NULL, 0, NULL, 0}};
     const char *list = "8M";
     int repeat = 3;
@@ -256,6 +264,14 @@ static bool options_read(struct peer *p, int argc, char **argv)
             p->relays = true;
         else if (c == 'l')
             p->lose = optarg;
+        else if (c == 'S')
+            p->say = optarg;
+        else if (c == 'a')
+            p->after = optarg;
+        else if (c == 'i')
+            p->idle = strtod(optarg, NULL);
+        else if (c == 'm')
+            p->moves = true;
         else
             return false;
     }
@@ -272,7 +288,7 @@ int main(int argc, char **argv)
     } modes[] = {{"reduce", peer_reduce},       {"vanish", peer_vanish},
                  {"partition", peer_partition}, {"outage", peer_outage},
                  {"stranded", peer_stranded},   {"split", peer_split},
-                 {"messages", peer_messages}};
+                 {"messages", peer_messages},   {"through", peer_through}};
     struct peer p = {.load_count = 0};
     const struct mode *mode = NULL;
     for (size_t i = 0; i < sizeof modes / sizeof *modes && argc > 1; i++)
@@ -288,6 +304,8 @@ int main(int argc, char **argv)
     p.recv = malloc(room);
     if (!p.send || !p.recv) peer_fail(&p, "out of memory");
     peer_take(&p, &p.loads[0]);
+    if (mode->run == peer_through && p.number == p.peers)
+        (void)setenv("PCCL_JOIN", "1", 1);
     peer_connect(&p);
     int status = mode->run(&p);
     while (p.relays && p.number == 1 && peer_world(&p) > 1)

@@ -20,6 +20,11 @@ struct peer {
     bool stays;       /* nobody is evicted where members lack links */
     bool relays;      /* peer 1 leaves when all others have */
     const char *lose; /* peers that get lost: "4,5" */
+    const char *say;  /* statement about links, in the middle; or NULL */
+    const char
+        *after;  /* ... by a peer that was evicted, before it comes back */
+    double idle; /* seconds without an operation, after it */
+    bool moves;  /* those that get lost change their address there */
     pcclComm_t *comm;
     float *send, *recv; /* `concurrent` vectors each */
     size_t count;       /* elements of one vector */
@@ -37,6 +42,9 @@ void peer_connect(struct peer *p);
 /* Sends a line to the emulator: a statement about links, or "mark NAME". */
 void peer_control(const struct peer *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Whether the peer of that number is one that gets lost. */
+bool peer_loses(const struct peer *p, int number);
 
 int peer_rank(const struct peer *p);
 int peer_world(const struct peer *p);
@@ -70,6 +78,8 @@ int peer_partition(struct peer *p); /* some are cut off and come back */
 int peer_outage(struct peer *p);    /* the master is cut off for a while */
 int peer_stranded(struct peer *p);  /* no ring is left, and all stay */
 int peer_split(struct peer *p);     /* no ring is left: most go on */
+/* A newcomer and a synchronization; peers that are lost come back. */
+int peer_through(struct peer *p);
 int peer_messages(struct peer *p); /* to the listed peers, which only receive */
 
 #endif

@@ -68,7 +68,7 @@ int peer_reduce(struct peer *p)
 
 /* -------------------------------------------------------------------- loss */
 
-static bool loses(const struct peer *p, int number)
+bool peer_loses(const struct peer *p, int number)
 {
     if (!p->lose) return number == p->peers;
     const char *at = p->lose;
@@ -86,7 +86,7 @@ static void split(const struct peer *p, char *lost, char *kept, size_t size)
 {
     lost[0] = kept[0] = '\0';
     for (int i = 1; i <= p->peers; i++) {
-        char *list = loses(p, i) ? lost : kept;
+        char *list = peer_loses(p, i) ? lost : kept;
         size_t used = strlen(list);
         snprintf(list + used, size - used, "%s%d", used ? "," : "", i);
     }
@@ -95,14 +95,14 @@ static void split(const struct peer *p, char *lost, char *kept, size_t size)
 static int first_kept(const struct peer *p)
 {
     int i = 1;
-    while (i < p->peers && loses(p, i)) i++;
+    while (i < p->peers && peer_loses(p, i)) i++;
     return i;
 }
 
 static int kept_count(const struct peer *p)
 {
     int count = 0;
-    for (int i = 1; i <= p->peers; i++) count += !loses(p, i);
+    for (int i = 1; i <= p->peers; i++) count += !peer_loses(p, i);
     return count;
 }
 
@@ -134,7 +134,7 @@ int peer_vanish(struct peer *p)
     pcclAsyncReduceOp_t handles[HANDLES_MAX];
     (void)one_reduce(p, 1);
     pcclResult_t rc = peer_launch(p, handles);
-    if (loses(p, p->number)) {
+    if (peer_loses(p, p->number)) {
         peer_control(p, "path %d <-> * block", p->number);
         _exit(0);
     }
@@ -173,7 +173,7 @@ int peer_partition(struct peer *p)
     if (p->number == first_kept(p))
         peer_control(p, "path %s <-> %s,master block", lost, kept);
     if (rc == pcclSuccess) rc = peer_await(p, handles);
-    if (loses(p, p->number)) {
+    if (peer_loses(p, p->number)) {
         if (rc != pcclMasterConnectionFailed && rc != pcclRankConnectionLost)
             peer_fail(p, "cut off: %s", pcclGetErrorString(rc));
         peer_connect(p);
@@ -298,7 +298,7 @@ static void post_all(struct peer *p)
     if (pcclGetView(p->comm, NULL, NULL, &size, members, WAN_PEERS_MAX))
         peer_fail(p, "no view");
     for (int i = 0; i < size; i++) {
-        if (!loses(p, members[i].hint + 1)) continue;
+        if (!peer_loses(p, members[i].hint + 1)) continue;
         for (int n = 0; n < MESSAGES; n++) {
             pcclResult_t rc =
                 pcclPostMessage(p->comm, members[i].id, &n, sizeof n, NULL, 0);
@@ -310,7 +310,7 @@ static void post_all(struct peer *p)
 
 int peer_messages(struct peer *p)
 {
-    bool listens = loses(p, p->number);
+    bool listens = peer_loses(p, p->number);
     double begin = peer_now();
     if (!listens) post_all(p);
     int due = listens ? kept_count(p) * MESSAGES : 0;

@@ -31,10 +31,13 @@ struct packet {
     uint64_t order; /* among packets of equal time */
     uint64_t flow;
     uint32_t
-        wire_size; /* bytes on the link, with the headers of every segment */
-    uint32_t size; /* bytes in data */
+        wire_size;    /* bytes on the link, with the headers of every segment */
+    uint32_t size;    /* bytes in data */
+    uint32_t segment; /* bytes of its largest segment, with headers */
+    uint32_t payload; /* bytes of TCP's stream */
     uint16_t from, to;
     uint8_t stage;
+    bool tcp;
     bool syn; /* opens a TCP connection */
     uint8_t data[];
 };

@@ -1,10 +1,11 @@
 #!/bin/sh
-# test_quick.sh BIN SOURCE CASE - one small run over the emulated network.
+# test_quick.sh BIN SOURCE CASE - one small run over the emulated network, with
+# a key if WAN_TLS is ON.
 #
 # No check depends on a duration. Skips (77) where network
 # namespaces cannot be made.
 set -u
-bin=$1 source=$2 case=$3 options=
+bin=$1 source=$2 case=$3 options='' quorum=''
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export PCCL_DEADLINE=2 PCCL_LOG_LEVEL=ERR
@@ -22,7 +23,8 @@ run() # WORLD ARGUMENTS OF THE PEERS...
     shift
     peers=$("$bin/wan-emulator" --check "$world" | sed -n 's/.*: \([0-9]*\) peers$/\1/p')
     "$bin/wan-emulator" --log "$dir/log" --peer "exec $bin/wan-peer $*" --master "
-        exec $bin/pccl-master $options --listen \$WAN_MASTER:48148 --quorum $peers \
+        exec $bin/pccl-master $options --listen \$WAN_MASTER:48148 \
+            --quorum ${quorum:-$peers} \
             >/dev/null 2>$dir/master" "$world" >"$dir/out"
     status=$?
     if [ $status != 0 ]; then
@@ -43,6 +45,27 @@ need() # PATTERN FILE
 relay_patiently()
 {
     export PCCL_DEADLINE=8
+}
+
+# Three members and, in the middle, a newcomer and a synchronization, while
+# something happens to the network (README.md, "The network of real life").
+through() # LINES-OF-THE-WORLD ARGUMENTS...
+{
+    export PCCL_DEADLINE=3 PCCL_MASTER_PATIENCE=3600
+    (sed 's/^limit .*/limit 240s/' "$source/quick.wan"
+     echo 'path 4 <-> master block'
+     echo "$1") >"$dir/through.wan"
+    shift
+    quorum=3
+    options=-v
+    run "$dir/through.wan" through --load 64K,512Kx2 "$@"
+    need '"mark":"through"' log
+}
+
+# Peer 2 is evicted, and told why; afterwards all are members.
+and_back() # REASON
+{
+    need "\"through\":\"evicted\",\"peer\":2,\"why\":\"$1" out
 }
 
 case $case in
@@ -124,6 +147,37 @@ partition)
 outage)
     run "$source/quick.wan" outage --load 64K
     need '"outlasted":.*"peers":4' out ;;
+forgotten)
+    # Half of the middleboxes say nothing, half answer with RST: no packet meets
+    # either, because heartbeats and pings keep every connection.
+    through 'path * <-> * forget 5s
+path 2,3 <-> 3,4,master reset 5s' --idle 8
+    need '"mark":"through",.*"stopped":0}' log ;;
+pair_silent) through '' --say "'path 1 <-> 2 forget 60s'" ;;
+pair_reset) through '' --say "'path 1 <-> 2 reset 60s'" ;;
+master_silent)
+    through '' --say "'path 2 <-> master forget 60s'" --lose 2
+    and_back 'the master can be reached, but nothing passes' ;;
+master_reset)
+    through '' --say "'path 2 <-> master reset 60s'" --lose 2
+    and_back 'the master closed the connection' ;;
+moved)
+    through '' --move --lose 2
+    and_back 'the master can be reached, but nothing passes' ;;
+pair_small)
+    # Full packets vanish between two members: another one relays.
+    through '' --say "'path 2 <-> 3 mtu 1000'"
+    need 'it passes small packets only' master
+    need 'relays between' master ;;
+pair_first)
+    # So does all that follows the first bytes of each connection.
+    through '' --say "'path 2 <-> 3 first 20kB'"
+    need 'relays between' master ;;
+small)
+    through '' --say "'path 2 <-> 1,3,4 mtu 1000'" \
+        --after "'path 2 <-> 1,3,4 mtu 0'" --lose 2
+    and_back 'cannot exchange data with rank' ;;
+disorder) through 'path * <-> * reorder 5% duplicate 3% jitter 8ms' ;;
 *)
     echo "unknown case $case"
     exit 2 ;;

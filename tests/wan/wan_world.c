@@ -178,6 +178,29 @@ static bool read_queue(struct reader *r, struct shaped_link *link)
     return true;
 }
 
+static bool read_part(struct reader *r, const char *what, double *part)
+{
+    if (!quantity(r, what, parts, part)) return false;
+    return *part <= 1 || fail(r, "%s is above 100%%", what);
+}
+
+static bool read_mtu(struct reader *r, uint32_t least, uint32_t *mtu)
+{
+    uint64_t bytes;
+    if (!read_count(r, "mtu", least, 65535, &bytes)) return false;
+    *mtu = (uint32_t)bytes;
+    return true;
+}
+
+static bool read_size(struct reader *r, const char *what, uint64_t *bytes)
+{
+    static const struct unit units[] = {{"kB", 1e3}, {"MB", 1e6}, {NULL, 0}};
+    double value;
+    if (!quantity(r, what, units, &value)) return false;
+    *bytes = (uint64_t)value;
+    return true;
+}
+
 static bool read_field(struct reader *r, struct statement *s)
 {
     struct shaped_link *w = &s->link;
@@ -189,7 +212,10 @@ static bool read_field(struct reader *r, struct statement *s)
                   {"fifo", FIELD_FAIR},     {"delay", FIELD_DELAY},
                   {"jitter", FIELD_JITTER}, {"loss", FIELD_LOSS},
                   {"block", FIELD_BLOCK},   {"open", FIELD_BLOCK | FIELD_WALL},
-                  {"wall", FIELD_WALL},     {NULL, 0}};
+                  {"wall", FIELD_WALL},     {"reorder", FIELD_REORDER},
+                  {"mtu", FIELD_MTU},       {"duplicate", FIELD_DUPLICATE},
+                  {"first", FIELD_FIRST},   {"forget", FIELD_FORGET},
+                  {"reset", FIELD_FORGET},  {NULL, 0}};
     const struct field *f = fields;
     while (f->word && !is(r, f->word)) f++;
     if (!f->word) return fail(r, "'%s' is no property of a link", r->word);
@@ -211,8 +237,18 @@ static bool read_field(struct reader *r, struct statement *s)
     case FIELD_JITTER:
         return read_time(r, "jitter", &w->jitter);
     case FIELD_LOSS:
-        if (!quantity(r, "loss", parts, &w->loss)) return false;
-        return w->loss <= 1 || fail(r, "loss is above 100%%");
+        return read_part(r, "loss", &w->loss);
+    case FIELD_REORDER:
+        return read_part(r, "reorder", &w->reorder);
+    case FIELD_DUPLICATE:
+        return read_part(r, "duplicate", &w->duplicate);
+    case FIELD_MTU:
+        return read_mtu(r, 0, &w->mtu);
+    case FIELD_FORGET:
+        w->middlebox.resets = is(r, "reset");
+        return read_time(r, f->word, &w->middlebox.forget);
+    case FIELD_FIRST:
+        return read_size(r, "first", &w->middlebox.first);
     case FIELD_FAIR:
         w->rule.fair = is(r, "fair");
         return true;
@@ -303,6 +339,14 @@ void shaped_link_apply(struct shaped_link *link, const struct statement *s)
     if (s->fields & FIELD_LOSS) link->loss = given->loss;
     if (s->fields & FIELD_BLOCK) link->blocked = given->blocked;
     if (s->fields & FIELD_WALL) link->firewalled = given->firewalled;
+    if (s->fields & FIELD_REORDER) link->reorder = given->reorder;
+    if (s->fields & FIELD_DUPLICATE) link->duplicate = given->duplicate;
+    if (s->fields & FIELD_MTU) link->mtu = given->mtu;
+    if (s->fields & FIELD_FIRST) link->middlebox.first = given->middlebox.first;
+    if (s->fields & FIELD_FORGET) {
+        link->middlebox.forget = given->middlebox.forget;
+        link->middlebox.resets = given->middlebox.resets;
+    }
 }
 
 /* -------------------------------------------------------------------- file */
@@ -365,7 +409,6 @@ static bool read_peer(struct reader *r, struct world *w)
 
 static bool read_setting(struct reader *r, struct world *w, bool *known)
 {
-    uint64_t count;
     *known = true;
     if (is(r, "title")) {
         r->at += strspn(r->at, " \t");
@@ -380,11 +423,7 @@ static bool read_setting(struct reader *r, struct world *w, bool *known)
     if (is(r, "seed")) return read_count(r, "seed", 0, UINT64_MAX, &w->seed);
     if (is(r, "congestion")) return read_name(r, "congestion", w->congestion);
     if (is(r, "peer") || is(r, "master")) return read_peer(r, w);
-    if (is(r, "mtu")) {
-        if (!read_count(r, "mtu", 576, 65535, &count)) return false;
-        w->mtu = (uint32_t)count;
-        return true;
-    }
+    if (is(r, "mtu")) return read_mtu(r, 576, &w->mtu);
     if (is(r, "offload")) {
         next(r);
         w->offload = is(r, "on") ? OFFLOAD_ON : OFFLOAD_OFF;

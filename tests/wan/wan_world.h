@@ -6,7 +6,7 @@
 #ifndef WAN_WORLD_H
 #define WAN_WORLD_H
 
-#include "shaper.h"
+#include "middlebox.h"
 
 enum {
     NODES_MAX = 128, /* node 0 is the master's, peer i is node i */
@@ -24,9 +24,13 @@ __extension__ typedef unsigned __int128 node_set;
 /* Shape of one direction between two nodes, or of a part of it. */
 struct shaped_link {
     struct shaper_rule rule;
-    wan_ns delay;    /* one way */
-    wan_ns jitter;   /* added, uniformly from 0 to this */
-    double loss;     /* probability of a packet */
+    wan_ns delay;     /* one way */
+    wan_ns jitter;    /* added, uniformly from 0 to this */
+    double loss;      /* probability of a packet */
+    double reorder;   /* ... that it takes a delay more than those after it */
+    double duplicate; /* ... that it comes twice */
+    uint32_t mtu;     /* larger packets vanish; 0: none does */
+    struct middlebox_rule middlebox;
     bool blocked;    /* nothing passes */
     bool firewalled; /* no new TCP connection this way; replies to the other way
                         pass */
@@ -50,6 +54,11 @@ enum link_field {
     FIELD_LOSS = 1 << 6,
     FIELD_BLOCK = 1 << 7,
     FIELD_WALL = 1 << 8,
+    FIELD_REORDER = 1 << 9,
+    FIELD_DUPLICATE = 1 << 10,
+    FIELD_MTU = 1 << 11,
+    FIELD_FORGET = 1 << 12,
+    FIELD_FIRST = 1 << 13,
 };
 
 struct statement {
