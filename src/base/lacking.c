@@ -17,7 +17,8 @@ static unsigned long long limit_of(int resource)
     return limit.rlim_cur == RLIM_INFINITY ? 0 : limit.rlim_cur;
 }
 
-void lacking_text(char *text, size_t size, const char *what, bool thread)
+void lacking_text(char *text, size_t size, const char *what,
+                  enum lacking lacking)
 {
     static const struct {
         int resource;
@@ -34,17 +35,18 @@ void lacking_text(char *text, size_t size, const char *what, bool thread)
     }
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
         unsigned long long limit = limit_of(memory[i].resource);
-        if (limit == 0) continue;
+        if (limit == 0 || lacking == LACKING_PROCESS) continue;
         (void)snprintf(text, size,
                        "no memory for %s (ulimit %s, which is %llu KiB here)",
                        what, memory[i].option, limit / 1024);
         return;
     }
-    if (thread && limit_of(RLIMIT_NPROC) != 0)
+    if (lacking != LACKING_MEMORY && limit_of(RLIMIT_NPROC) != 0)
         (void)snprintf(text, size,
-                       "no thread for %s (ulimit -u, which is %llu here, or "
+                       "no %s for %s (ulimit -u, which is %llu here, or "
                        "the control group)",
-                       what, limit_of(RLIMIT_NPROC));
+                       lacking == LACKING_THREAD ? "thread" : "process", what,
+                       limit_of(RLIMIT_NPROC));
     else
         (void)snprintf(text, size, "out of memory or descriptors");
 }

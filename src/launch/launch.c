@@ -3,6 +3,7 @@
 
 #include "../base/quiet_write.h"
 #include "../base/env.h"
+#include "../base/lacking.h"
 #include "../master/server/master_server.h"
 #include "agent.h"
 #include "control.h"
@@ -453,7 +454,10 @@ static int run(struct launch *launch)
     if (!prepare(launch)) return EXIT_FAILURE;
     launch->guard.fd = -1;
     if (!alone && guard_start(&launch->guard) != 0) {
-        complain("cannot fork: %s", strerror(errno));
+        char text[MESSAGE_SIZE];
+        lacking_text(text, sizeof text, "the launcher's guard",
+                     LACKING_PROCESS);
+        complain("%s", text);
         return EXIT_FAILURE;
     }
     int status = EXIT_FAILURE;
@@ -507,6 +511,7 @@ int launch_main(int argc, char **argv)
     struct launch launch = {.detached = {.fd = -1, .told = -1}};
     int status = EXIT_SUCCESS;
     struct options_environment environment;
+    memory_for_loops();
     environment_read(&environment);
     if (!options_parse(&launch.options, argc, argv) ||
         !options_complete(&launch.options, &environment)) {

@@ -46,6 +46,8 @@ enum {
 
 /* Zeroed memory. Without memory the program ends with a message, and its ranks
  * with it. */
+/* libev takes its memory so, too; otherwise it aborts. */
+void memory_for_loops(void);
 void *memory_get(size_t count, size_t size);
 void *memory_grow(void *old, size_t count, size_t size);
 char *memory_text(const char *text);

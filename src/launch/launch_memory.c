@@ -3,6 +3,7 @@
 
 #include "../base/lacking.h"
 
+#include <ev.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,21 @@ static void *checked(void *memory)
 {
     char text[256];
     if (memory) return memory;
-    lacking_text(text, sizeof text, "the launcher", false);
+    lacking_text(text, sizeof text, "the launcher", LACKING_MEMORY);
     fprintf(stderr, "pccl-master: %s\n", text);
     exit(EXIT_FAILURE);
+}
+
+static void *loop_memory(void *old, long size)
+{
+    if (size > 0) return checked(realloc(old, (size_t)size));
+    free(old);
+    return NULL;
+}
+
+void memory_for_loops(void)
+{
+    ev_set_allocator(loop_memory);
 }
 
 void *memory_get(size_t count, size_t size)

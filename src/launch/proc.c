@@ -1,5 +1,7 @@
 /* proc.c - watches one process, its process group and its output. */
 #include "proc.h"
+
+#include "../base/lacking.h"
 #include "elf_needed.h"
 
 #include "guard.h"
@@ -170,10 +172,13 @@ static int failure_tell(const struct spawn_request *request, const char *file,
     bool missing = file && failure->error == ENOENT && !failure->is_directory &&
                    (!request->directory || *file == '/') &&
                    access(file, F_OK) == 0;
-    snprintf(error, error_size, "%s %s: %s%s", failure->what,
-             failure->is_directory ? request->directory : request->argv[0],
-             strerror(failure->error),
-             missing ? " (its interpreter is missing)" : "");
+    if (failure->error == EAGAIN)
+        lacking_text(error, error_size, request->argv[0], LACKING_PROCESS);
+    else
+        snprintf(error, error_size, "%s %s: %s%s", failure->what,
+                 failure->is_directory ? request->directory : request->argv[0],
+                 strerror(failure->error),
+                 missing ? " (its interpreter is missing)" : "");
     return failure_status(failure->error);
 }
 

@@ -433,10 +433,10 @@ static bool affords_joining(pcclComm_t *c)
     return false;
 }
 
-static void lacks(pcclComm_t *c, const char *what, bool thread)
+static void lacks(pcclComm_t *c, const char *what, enum lacking lacking)
 {
     char text[256];
-    lacking_text(text, sizeof text, what, thread);
+    lacking_text(text, sizeof text, what, lacking);
     comm_set_error(c, "%s", text);
 }
 
@@ -451,7 +451,7 @@ int comm_join(pcclComm_t *c)
     if (memory_is_counted("")) shared_memory_reserve(true);
     if (!allocate(c, deadline)) {
         release(c);
-        lacks(c, "a member of a run", false);
+        lacks(c, "a member of a run", LACKING_MEMORY);
         return pcclInternalError;
     }
     if (!force_algorithms(c) || !comm_read_ways(c) || !comm_key_take(c)) {
@@ -472,7 +472,7 @@ int comm_join(pcclComm_t *c)
         !thread_start(&c->background.thread, HOST_IO_THREAD, background_thread,
                       c)) {
         release(c);
-        lacks(c, "what hears the others", true);
+        lacks(c, "what hears the others", LACKING_THREAD);
         return pcclInternalError;
     }
     comm_self_open(c);

@@ -475,7 +475,7 @@ static bool open_parts(struct master_server *s,
     s->edges = calloc(1, bandwidth_size(PEERS_MAX));
     s->searcher = searcher_open(o->loop, s, on_found);
     if (s->edges && s->searcher) return true;
-    lacking_text(error, error_size, "the coordinator", true);
+    lacking_text(error, error_size, "the coordinator", LACKING_THREAD);
     return false;
 }
 
@@ -515,7 +515,7 @@ struct master_server *master_server_open(const struct master_server_options *o,
     bool any = false;
     struct master_server *s = server_new(o);
     if (!s) {
-        lacking_text(error, error_size, "the coordinator", false);
+        lacking_text(error, error_size, "the coordinator", LACKING_MEMORY);
         return NULL;
     }
     if (!open_parts(s, o, error, error_size) ||

@@ -1,7 +1,7 @@
 #!/bin/sh
 # limits_sweep.sh PCCL_MASTER PROGRAM - a job of four under limits of memory,
-# data and locked memory, of its ranks or of its launcher, from tiny ones
-# upwards: it runs, or ends with a sentence that names the limit and with no
+# data, locked memory and processes, of its ranks, its launcher or its user, from
+# tiny ones upwards: it runs, or ends with a sentence that names the limit and with no
 # other one. Coarse steps; PCCL_SOAK=1: fine ones.
 set -u
 master=$1 program=$2
@@ -43,6 +43,10 @@ try() # with $whose, $option and $limit
         timeout 300 "$master" -n 4 sh -c \
             "ulimit $option $limit; exec '$program'" \
             >"$work/out" 2>"$work/err" </dev/null || status=$?
+    elif [ "$whose" = user ]; then
+        timeout 300 setpriv --reuid="$user" --clear-groups \
+            prlimit --nproc="$limit" "$master" -n 4 "$program" \
+            >"$work/out" 2>"$work/err" </dev/null || status=$?
     else
         timeout 300 sh -c \
             "ulimit $option $limit; exec '$master' -n 4 '$program'" \
@@ -69,6 +73,13 @@ v=36000 d=28500 l=64000
 [ -z "$soak" ] || v=64000 d=50000 l=100000
 sweep ranks -v 4000 4000 $v 4000000
 sweep ranks -d 500 4000 $d 4000000
-sweep launcher -v 16000 16000 $l 4000000
+sweep launcher -v 12000 4000 28000 4000000
+sweep launcher -v 32000 16000 $l 4000000
 sweep ranks -l 0 64 64 0
+# A user who has no other processes, whom only root can become.
+user=$((64000 + $$ % 1000))
+if [ "$(id -u)" = 0 ] && setpriv --reuid=$user --clear-groups \
+    test -x "$master" -a -x "$program"; then
+    sweep user -u 1 1 12 64
+fi
 exit $wrong
