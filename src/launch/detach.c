@@ -11,22 +11,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum { LINE_MAX_SIZE = 1024, COPY_SIZE = 16384 };
-
-/* For poll(2); -1: it is over. Its identity is checked when the number cannot
- * go to another one. */
-static int hold(const struct identity *who)
-{
-    if (who->pid <= 0) return -1;
-    int fd = (int)syscall(SYS_pidfd_open, who->pid, 0);
-    if (fd < 0 || identity_runs(who)) return fd;
-    close(fd);
-    return -1;
-}
 
 /* ------------------------------------------------------------------ detach */
 
@@ -62,9 +52,9 @@ static bool is_free(const char *path, char *line)
     if (!state_read(path, &s, ignored))
         return state_fault(line, "%s is there, and is not the state of a job",
                            path);
-    if (!s.ended && identity_runs(&s.launcher))
+    if (!s.ended && s.runs)
         return state_fault(line, "%s: that job runs, as process %d", path,
-                           s.launcher.pid);
+                           s.launcher);
     return true;
 }
 
@@ -76,7 +66,7 @@ static bool begin_session(struct detached *d, const char *path)
     int null = descriptor_null();
     d->fd = create(path, "");
     if (out < 0 || err < 0 || null < 0 || d->fd < 0) return false;
-    if (setsid() < 0) return false;
+    if (flock(d->fd, LOCK_EX | LOCK_NB) != 0 || setsid() < 0) return false;
     dup2(null, 0);
     dup2(out, 1);
     dup2(err, 2);
@@ -105,9 +95,7 @@ static void tell(struct detached *d, bool good, const char *line)
 void detach_tell(struct detached *d)
 {
     char line[MESSAGE_SIZE];
-    struct identity who;
-    if (identity_of((int)getpid(), &who))
-        detach_note(d, "process %d %llu %s", who.pid, who.began, who.boot);
+    detach_note(d, "process %d", (int)getpid());
     state_fault(line,
                 "the job runs as process %d; pccl-master --attach --state "
                 "%s",
@@ -236,9 +224,20 @@ static bool follow(struct follower *f)
     }
 }
 
+/* Of the launcher, for poll(2); -1: it is over. As long as it has its lock its
+ * number cannot be another one's. */
+static int hold(struct follower *f, char *line)
+{
+    int fd = (int)syscall(SYS_pidfd_open, f->state.launcher, 0);
+    if (fd < 0 || (state_read(f->path, &f->state, line) && f->state.runs))
+        return fd;
+    close(fd);
+    return -1;
+}
+
 static int follow_all(struct follower *f, char *line)
 {
-    f->process = f->state.ended ? -1 : hold(&f->state.launcher);
+    f->process = f->state.ended ? -1 : hold(f, line);
     bool good = follow(f);
     if (f->process >= 0) close(f->process);
     if (!good || !state_read(f->path, &f->state, line)) return EXIT_FAILURE;
@@ -247,7 +246,7 @@ static int follow_all(struct follower *f, char *line)
             line,
             "the launcher of that job, process %d, was killed; its ranks "
             "ended with it",
-            f->state.launcher.pid);
+            f->state.launcher);
     return f->state.ended ? f->state.status : EXIT_FAILURE;
 }
 

@@ -1,8 +1,6 @@
 /* state_file.c - see state_file.h. */
 #include "state_file.h"
 
-#include "../base/small_file.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,46 +24,6 @@ bool state_fault(char *line, const char *format, ...)
     return false;
 }
 
-bool identity_of(int pid, struct identity *who)
-{
-    char path[64], text[1024];
-    *who = (struct identity){.pid = pid};
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (!small_file_read("/proc/sys/kernel/random/boot_id", who->boot,
-                         sizeof who->boot))
-        return false;
-    who->boot[strcspn(who->boot, "\n")] = '\0';
-    if (!small_file_read(path, text, sizeof text)) return false;
-    char *at = strrchr(text, ')'); /* the name may have blanks */
-    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-    if (!at) return false;
-    who->began = strtoull(at + 1, NULL, 10);
-    return true;
-}
-
-static bool is_same(const struct identity *a, const struct identity *b)
-{
-    return a->began == b->began && strcmp(a->boot, b->boot) == 0;
-}
-
-bool identity_runs(const struct identity *who)
-{
-    struct identity now;
-    return who->pid > 0 && identity_of(who->pid, &now) && is_same(&now, who);
-}
-
-/* "NAME PID BEGAN BOOT"; another line leaves `who` as it is. */
-static void identity_parse(struct identity *who, const char *name,
-                           const char *line)
-{
-    struct identity read = {.pid = 0};
-    size_t length = strlen(name);
-    if (strncmp(line, name, length) == 0 &&
-        sscanf(line + length, " %d %llu %39[0-9a-f-]", &read.pid, &read.began,
-               read.boot) == 3)
-        *who = read;
-}
-
 /* Lines that are not whole do not count: they are being written. */
 static bool state_parse(struct state *s, char *text)
 {
@@ -75,10 +34,10 @@ static bool state_parse(struct state *s, char *text)
     *end = '\0';
     for (char *at = text; at; at = strchr(at, '\n')) {
         at += *at == '\n';
-        identity_parse(&s->launcher, "process", at);
+        (void)sscanf(at, "process %d", &s->launcher);
         if (sscanf(at, "ended %d", &s->status) == 1) s->ended = true;
     }
-    return s->launcher.pid > 0 && s->status >= 0 && s->status < 256;
+    return s->launcher > 0 && s->status >= 0 && s->status < 256;
 }
 
 /* Ours, and nobody else can have written it. */
@@ -97,6 +56,7 @@ bool state_read(const char *file, struct state *s, char *line)
     char *text = memory_get(STATE_SIZE_MAX, 1);
     bool good = trusted && pread(fd, text, STATE_SIZE_MAX - 1, 0) > 0 &&
                 state_parse(s, text);
+    s->runs = good && flock(fd, LOCK_SH | LOCK_NB) != 0;
     free(text);
     close(fd);
     if (good) return true;

@@ -1,5 +1,6 @@
 /* state_file.h - the state file of a detached job: lines that its launcher has
- * added, of which no other user may be the author. */
+ * added, of which no other user may be the author. It is locked (flock) as long
+ * as the launcher lives. */
 #ifndef PCCL_LAUNCH_STATE_FILE_H
 #define PCCL_LAUNCH_STATE_FILE_H
 
@@ -9,25 +10,13 @@
 #define STATE_PREFIX "pccl-master."
 #define STATE_SUFFIX ".state"
 
-/* What tells a process from a later one of its number: when it began, and in
- * which life of the host. */
-struct identity {
-    int pid;
-    unsigned long long began;
-    char boot[40];
-};
-
 /* What the file of a job says. */
 struct state {
-    struct identity launcher;
+    int launcher; /* process id */
+    bool runs;    /* it has the lock of the file, which ends with the process */
     bool ended;
     int status;
 };
-
-/* False: it does not run. */
-bool identity_of(int pid, struct identity *who);
-/* Whether it is still that process. */
-bool identity_runs(const struct identity *who);
 
 /* Each false: a line for the user is in `line`, of MESSAGE_SIZE bytes. */
 bool state_read(const char *file, struct state *s, char *line);
