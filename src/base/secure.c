@@ -2,8 +2,6 @@
 #include "secure.h"
 
 #include "secure_channel.h"
-#include "hex.h"
-#include "secure_library.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,26 +14,6 @@ enum {
     IN_MOST = WRITE_MOST + RECORD_WHOLE,
 };
 
-bool secure_is_available(const char **why)
-{
-    return secure_library(why) != NULL;
-}
-
-void secure_psk_of_key(struct secure_psk *psk,
-                       const uint8_t key[SECURE_KEY_SIZE])
-{
-    static const unsigned char label[] = "the identity of a run's key";
-    const struct secure_library *l = secure_library(NULL);
-    unsigned char digest[32] = {0};
-    memset(psk, 0, sizeof *psk);
-    memcpy(psk->key, key, SECURE_KEY_SIZE);
-    if (!l || !l->HMAC(l->EVP_sha256(), key, SECURE_KEY_SIZE, label,
-                       sizeof label - 1, digest, NULL))
-        return; /* no channel opens without the library */
-    memcpy(psk->identity, "run-", 4);
-    hex_print(digest, 16, psk->identity + 4);
-}
-
 struct secure *secure_open(const struct secure_keys *keys,
                            enum secure_side side)
 {
@@ -43,7 +21,7 @@ struct secure *secure_open(const struct secure_keys *keys,
     if (!s) return NULL;
     s->keys = keys;
     s->side = side;
-    if (!secure_library(NULL))
+    if (!secure_is_available(NULL))
         secure_break(s, SECURE_NO_LIBRARY);
     else if (side == SECURE_DIALER)
         secure_greeting_begin(s);
@@ -125,8 +103,7 @@ void secure_give_record(struct secure *s)
 bool secure_has_input(const struct secure *s)
 {
     return first_record(s) > 0 ||
-           (s->state == SECURE_OPEN &&
-            secure_library(NULL)->SSL_pending(s->ssl) > 0);
+           (s->state == SECURE_OPEN && secure_is_pending(s));
 }
 
 static bool make_room(struct secure *s, size_t size)
@@ -177,30 +154,12 @@ void secure_ended(struct secure *s)
     if (s->state == SECURE_GREETING) secure_break(s, SECURE_CUT);
 }
 
-/* One SSL_read() takes bytes of one record at most, and OpenSSL is given no
- * part of one (secure_greeting.c). Returns the bytes put into `to`. */
-static size_t read_record(struct secure *s, uint8_t *to, size_t size)
-{
-    const struct secure_library *l = secure_library(NULL);
-    size_t n = 0;
-    secure_give_record(s);
-    l->ERR_clear_error();
-    int rc = l->SSL_read_ex(s->ssl, to, size, &n);
-    if (rc == 1) return n;
-    /* Without an error the record was a new key of the other end. */
-    if (s->state == SECURE_OPEN &&
-        l->SSL_get_error(s->ssl, rc) != SSL_ERROR_WANT_READ)
-        secure_break(s, SECURE_TAMPERED);
-    l->ERR_clear_error();
-    return 0;
-}
-
 size_t secure_read(struct secure *s, uint8_t *to, size_t size)
 {
     size_t done = 0;
     if (s->state == SECURE_GREETING) secure_greeting_go_on(s);
     while (done < size && s->state == SECURE_OPEN && secure_has_input(s))
-        done += read_record(s, to + done, size - done);
+        done += secure_read_record(s, to + done, size - done);
     /* Bytes before one that is wrong are right, and count. */
     return done;
 }
@@ -221,30 +180,6 @@ uint8_t *secure_more(struct secure *s, size_t size)
         s->out_size = need;
     }
     return s->out + s->out_end;
-}
-
-void secure_rekey(struct secure *s)
-{
-    const struct secure_library *l = secure_library(NULL);
-    s->records = 0;
-    if (l->SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) != 1)
-        secure_break(s, SECURE_NO_MEMORY);
-}
-
-/* Writes records of from[0, size). */
-static bool write_records(struct secure *s, const uint8_t *from, size_t size)
-{
-    const struct secure_library *l = secure_library(NULL);
-    size_t n = 0;
-    if (size == 0) return true;
-    if (s->records >= RECORD_LIMIT) secure_rekey(s);
-    s->records += (unsigned)((size + RECORD_MOST - 1) / RECORD_MOST);
-    l->ERR_clear_error();
-    if (s->state == SECURE_OPEN && l->SSL_write_ex(s->ssl, from, size, &n) == 1)
-        return n == size;
-    l->ERR_clear_error();
-    secure_break(s, SECURE_NO_MEMORY);
-    return false;
 }
 
 /* The first bytes of parts[0], from *skip on, and of those behind it; moves on
@@ -293,7 +228,7 @@ size_t secure_write(struct secure *s, const struct secure_part *parts,
     s->out_begin = s->out_end = 0;
     for (size_t done = 0; done < size; done += n) {
         const uint8_t *from = next_bytes(&parts, &skip, size - done, mixed, &n);
-        if (!write_records(s, from, n)) return 0;
+        if (!secure_write_records(s, from, n)) return 0;
     }
     s->writing = size;
     return size;

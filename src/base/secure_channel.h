@@ -51,7 +51,15 @@ void secure_rekey(struct secure *s);
 
 void secure_put_alert(uint8_t record[SECURE_REFUSAL_SIZE], uint8_t alert);
 
-/* --- secure_greeting.c --- */
+/* --- secure_greeting.c: what needs OpenSSL; secure_none.c is without it --- */
+
+/* Of an open channel: bytes of a record have been decrypted, and not read. */
+bool secure_is_pending(const struct secure *s);
+/* Decrypts what is left of a record, or the first one that waits; returns how
+ * many bytes were put into `to`. */
+size_t secure_read_record(struct secure *s, uint8_t *to, size_t size);
+/* Encrypts from[0, size). */
+bool secure_write_records(struct secure *s, const uint8_t *from, size_t size);
 
 /* The dialer's first bytes. */
 void secure_greeting_begin(struct secure *s);

@@ -2,6 +2,7 @@
  * come from and go to, and the handshake by the key that both ends have (rules
  * K2 to K5). */
 #include "secure_channel.h"
+#include "hex.h"
 #include "secure_library.h"
 
 #include <pthread.h>
@@ -14,6 +15,26 @@ enum {
      * written; it reads none of them. */
     OUT_MOST = 1 << 18,
 };
+
+bool secure_is_available(const char **why)
+{
+    return secure_library(why) != NULL;
+}
+
+void secure_psk_of_key(struct secure_psk *psk,
+                       const uint8_t key[SECURE_KEY_SIZE])
+{
+    static const unsigned char label[] = "the identity of a run's key";
+    const struct secure_library *l = secure_library(NULL);
+    unsigned char digest[32] = {0};
+    memset(psk, 0, sizeof *psk);
+    memcpy(psk->key, key, SECURE_KEY_SIZE);
+    if (!l || !l->HMAC(l->EVP_sha256(), key, SECURE_KEY_SIZE, label,
+                       sizeof label - 1, digest, NULL))
+        return; /* no channel opens without the library */
+    memcpy(psk->identity, "run-", 4);
+    hex_print(digest, 16, psk->identity + 4);
+}
 
 /* ------------------------------------------------------- OpenSSL asks for keys
  */
@@ -276,4 +297,52 @@ void secure_greeting_go_on(struct secure *s)
         secure_give_record(s);
         step(s);
     }
+}
+
+/* ---------------------------------------------------------------- records */
+
+bool secure_is_pending(const struct secure *s)
+{
+    return secure_library(NULL)->SSL_pending(s->ssl) > 0;
+}
+
+/* One SSL_read() takes bytes of one record at most, and OpenSSL is given no
+ * part of one. */
+size_t secure_read_record(struct secure *s, uint8_t *to, size_t size)
+{
+    const struct secure_library *l = secure_library(NULL);
+    size_t n = 0;
+    secure_give_record(s);
+    l->ERR_clear_error();
+    int rc = l->SSL_read_ex(s->ssl, to, size, &n);
+    if (rc == 1) return n;
+    /* Without an error the record was a new key of the other end. */
+    if (s->state == SECURE_OPEN &&
+        l->SSL_get_error(s->ssl, rc) != SSL_ERROR_WANT_READ)
+        secure_break(s, SECURE_TAMPERED);
+    l->ERR_clear_error();
+    return 0;
+}
+
+void secure_rekey(struct secure *s)
+{
+    const struct secure_library *l = secure_library(NULL);
+    s->records = 0;
+    if (l->SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) != 1)
+        secure_break(s, SECURE_NO_MEMORY);
+}
+
+bool secure_write_records(struct secure *s, const uint8_t *from, size_t size)
+{
+    const struct secure_library *l = secure_library(NULL);
+    size_t n = 0;
+    if (size == 0) return true;
+    if (s->records >= RECORD_LIMIT) secure_rekey(s);
+    s->records += (unsigned)((size + RECORD_MOST - 1) / RECORD_MOST);
+    l->ERR_clear_error();
+    if (s->state == SECURE_OPEN && l->SSL_write_ex(s->ssl, from, size, &n) == 1)
+        return n == size;
+    l->ERR_clear_error();
+    secure_break(s, SECURE_NO_MEMORY);
+    return false;
 }

@@ -1,9 +1,8 @@
-/* secure_none.c - secure.h and secure_token.h in a build without the headers of
- * OpenSSL: every channel is broken from the start, and no token is one. */
-#include "secure.h"
+/* secure_none.c - what needs OpenSSL, in a build without its headers: every
+ * channel is broken from the start, and no token is one. */
+#include "secure_channel.h"
 #include "secure_token.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 bool secure_is_available(const char **why)
@@ -19,102 +18,37 @@ void secure_psk_of_key(struct secure_psk *psk,
     memcpy(psk->key, key, SECURE_KEY_SIZE);
 }
 
-struct secure *secure_open(const struct secure_keys *keys,
-                           enum secure_side side)
-{
-    (void)keys;
-    (void)side;
-    return calloc(1, 1); /* nobody looks into it */
-}
-
-void secure_close(struct secure *s)
-{
-    free(s);
-}
-
-enum secure_state secure_state(const struct secure *s)
-{
-    (void)s;
-    return SECURE_BROKEN;
-}
-
-enum secure_fault secure_fault(const struct secure *s)
-{
-    (void)s;
-    return SECURE_NO_LIBRARY;
-}
-
-const char *secure_identity(const struct secure *s)
-{
-    (void)s;
-    return "";
-}
-
-uint8_t *secure_room(struct secure *s, size_t *size)
-{
-    (void)s;
-    *size = 0;
-    return NULL;
-}
-
-void secure_received(struct secure *s, size_t size)
-{
-    (void)s;
-    (void)size;
-}
-
-void secure_ended(struct secure *s)
+void secure_greeting_begin(struct secure *s)
 {
     (void)s;
 }
 
-size_t secure_read(struct secure *s, uint8_t *to, size_t size)
+void secure_greeting_go_on(struct secure *s)
 {
     (void)s;
-    (void)to;
-    (void)size;
-    return 0;
 }
 
-bool secure_has_input(const struct secure *s)
+void secure_greeting_end(struct secure *s)
+{
+    (void)s;
+}
+
+bool secure_is_pending(const struct secure *s)
 {
     (void)s;
     return false;
 }
 
-size_t secure_write(struct secure *s, const struct secure_part *parts,
-                    uint32_t count)
+size_t secure_read_record(struct secure *s, uint8_t *to, size_t size)
 {
-    (void)s;
-    (void)parts;
-    (void)count;
+    (void)s, (void)to, (void)size;
     return 0;
 }
 
-size_t secure_out(const struct secure *s, const uint8_t **from)
+bool secure_write_records(struct secure *s, const uint8_t *from, size_t size)
 {
-    (void)s;
-    *from = NULL;
-    return 0;
-}
-
-bool secure_moved(struct secure *s)
-{
-    (void)s;
+    (void)s, (void)from, (void)size;
     return false;
-}
-
-bool secure_writes(const struct secure *s)
-{
-    (void)s;
-    return false;
-}
-
-size_t secure_sent(struct secure *s, size_t size)
-{
-    (void)s;
-    (void)size;
-    return 0;
 }
 
 bool token_public(const uint8_t seed[TOKEN_SEED_SIZE],
