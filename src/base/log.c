@@ -93,12 +93,6 @@ static void print_time(char *to, size_t size)
     (void)snprintf(to, size, "%s.%06ldZ", seconds, now.tv_nsec / 1000);
 }
 
-static void print_host(char *to, size_t size)
-{
-    if (gethostname(to, size - 1) != 0) (void)snprintf(to, size, "localhost");
-    to[size - 1] = '\0';
-}
-
 /* Appends a text as the inside of a string of JSON. */
 static size_t print_json(char *to, size_t used, size_t size, const char *text)
 {
@@ -110,9 +104,9 @@ static size_t print_json(char *to, size_t used, size_t size, const char *text)
 static size_t make_json(char *line, size_t size, enum log_level level,
                         const char *text)
 {
-    char when[64], host[65], rank[32] = "";
+    char when[64], host[256], rank[32] = "";
     print_time(when, sizeof when);
-    print_host(host, sizeof host);
+    (void)file_pattern(host, sizeof host, "%h", "");
     int32_t number = rank_now();
     if (number >= 0)
         (void)snprintf(rank, sizeof rank, "\"rank\":%d,", (int)number);
@@ -130,9 +124,9 @@ static size_t make_json(char *line, size_t size, enum log_level level,
 static size_t make_text(char *line, size_t size, enum log_level level,
                         const char *text)
 {
-    char when[64], host[65], rank[32] = "", epoch[32] = "";
+    char when[64], host[256], rank[32] = "", epoch[32] = "";
     print_time(when, sizeof when);
-    print_host(host, sizeof host);
+    (void)file_pattern(host, sizeof host, "%h", "");
     int32_t number = rank_now();
     uint32_t now = atomic_load_explicit(&own_epoch, memory_order_relaxed);
     if (number >= 0) (void)snprintf(rank, sizeof rank, " rank %d", (int)number);

@@ -63,10 +63,9 @@ bool run_key_write_line(const char *path, bool secret, const char *line,
 enum { ISSUER_KEY_SIZE = 32 };
 /* Writes both: to `path`, and to `path` with ".pub". */
 bool run_issuer_make(const char *path, char *error, size_t error_size);
-bool run_issuer_read(const char *path, uint8_t seed[ISSUER_KEY_SIZE],
-                     char *error, size_t error_size);
-bool run_issuer_read_public(const char *path,
-                            uint8_t public_key[ISSUER_KEY_SIZE], char *error,
-                            size_t error_size);
+/* The private key (secret), or the public one. */
+bool run_issuer_read(const char *path, bool secret,
+                     uint8_t key[ISSUER_KEY_SIZE], char *error,
+                     size_t error_size);
 
 #endif

@@ -53,7 +53,7 @@ bool run_issuer_make(const char *path, char *error, size_t error_size)
     return false;
 }
 
-static bool read_one(const char *path, bool secret,
+bool run_issuer_read(const char *path, bool secret,
                      uint8_t key[ISSUER_KEY_SIZE], char *error,
                      size_t error_size)
 {
@@ -75,17 +75,4 @@ static bool read_one(const char *path, bool secret,
                                                         error_size));
     run_key_forget(line, sizeof line);
     return done;
-}
-
-bool run_issuer_read(const char *path, uint8_t seed[ISSUER_KEY_SIZE],
-                     char *error, size_t error_size)
-{
-    return read_one(path, true, seed, error, error_size);
-}
-
-bool run_issuer_read_public(const char *path,
-                            uint8_t public_key[ISSUER_KEY_SIZE], char *error,
-                            size_t error_size)
-{
-    return read_one(path, false, public_key, error, error_size);
 }

@@ -214,17 +214,7 @@ static enum same_user absent(const struct ends *e, int found)
     return found < 0 ? SAME_USER_UNKNOWN : SAME_USER_ENDED;
 }
 
-enum same_user same_user_of_caller(int fd, uint32_t *uid)
-{
-    struct ends e;
-    struct owner o;
-    *uid = 0;
-    if (!other_end(fd, &e)) return SAME_USER_ENDED;
-    int found = find(&e, &o);
-    return found > 0 && !o.listens ? judge(fd, &o, uid) : absent(&e, found);
-}
-
-enum same_user same_user_of_called(int fd, uint32_t *uid)
+enum same_user same_user_of(int fd, bool called, uint32_t *uid)
 {
     struct ends e;
     struct owner o;
@@ -232,7 +222,7 @@ enum same_user same_user_of_called(int fd, uint32_t *uid)
     if (!other_end(fd, &e)) return SAME_USER_ENDED;
     int found = find(&e, &o);
     if (found <= 0 || o.listens) return absent(&e, found);
-    if (o.inode == 0) { /* not accepted yet: by whom will it be? */
+    if (called && o.inode == 0) { /* not accepted yet: by whom will it be? */
         e.far = (struct wire_addr){.family = e.near.family};
         if (ask_kernel(&e, &o) <= 0 || !o.listens) return SAME_USER_ENDED;
     }
@@ -252,8 +242,7 @@ bool same_user_admits(int fd, bool called, char *why, size_t size)
     uint32_t uid;
     why[0] = '\0';
     if (atomic_load(&insecure)) return true;
-    enum same_user is =
-        called ? same_user_of_called(fd, &uid) : same_user_of_caller(fd, &uid);
+    enum same_user is = same_user_of(fd, called, &uid);
     if (is == SAME_USER_NO)
         (void)snprintf(why, size,
                        "it is of user %" PRIu32 " and this process of user %u",

@@ -20,13 +20,11 @@ enum same_user {
     SAME_USER_UNKNOWN, /* of this host, and nobody says whose */
 };
 
-/* The end that has called a listener of this process. *uid is set for YES and
- * NO. Blocks no longer than a system call does; any thread. */
-enum same_user same_user_of_caller(int fd, uint32_t *uid);
-
-/* The end that this process has called. As long as the other process has not
- * accepted the connection, its listener counts. */
-enum same_user same_user_of_called(int fd, uint32_t *uid);
+/* The end that has called a listener of this process; or (called) that this
+ * process has called: as long as the other process has not accepted the
+ * connection, its listener counts. *uid is set for YES and NO. Blocks no longer
+ * than a system call does; any thread. */
+enum same_user same_user_of(int fd, bool called, uint32_t *uid);
 
 /* Reads PCCL_INSECURE: 1 admits all users, from now on. Where no other thread
  * changes the environment. */

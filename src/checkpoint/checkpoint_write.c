@@ -187,18 +187,6 @@ static bool sync_names(struct writing *w, const char *name)
     return error == 0 || fails(w, error, "syncing the directory of", name);
 }
 
-/* A writer that was stopped for long may find that others have removed its
- * tensors as old ones before the manifest got its name. */
-static bool has_file(struct writing *w, const char *name)
-{
-    uint64_t size;
-    int file = -1;
-    int error = w->files->open(w->files->user, name, &file, &size);
-    if (error != 0) return fails(w, error, "looking for", name);
-    (void)w->files->close(w->files->user, file);
-    return true;
-}
-
 /* Manifests first: at no moment there is one without its tensors. */
 static void remove_old(const struct file_layer *f, uint32_t group, size_t keep)
 {
@@ -236,19 +224,24 @@ static bool has_manifest(const struct snapshot_list *l,
     return found;
 }
 
+static int look_for(const struct file_layer *f, const char *name)
+{
+    uint64_t size;
+    int file = -1;
+    int error = f->open(f->user, name, &file, &size);
+    if (error == 0) (void)f->close(f->user, file);
+    return error;
+}
+
 /* A living writer may have ended meanwhile. Whoever has ended well has given
  * the manifest its name before he closed his files. */
 static bool is_whole(const struct file_layer *f, const struct snapshot_name *of)
 {
     struct snapshot_name n = *of;
     char name[SNAPSHOT_NAME_MAX];
-    uint64_t size;
-    int file;
     n.kind = SNAPSHOT_MANIFEST;
     snapshot_print(&n, name);
-    if (f->open(f->user, name, &file, &size) != 0) return false;
-    (void)f->close(f->user, file);
-    return true;
+    return look_for(f, name) == 0;
 }
 
 /* They go before a save: on a disk without room for them none would ever
@@ -303,9 +296,12 @@ static bool write_pair(struct writing *w)
     bool closed = close_file(w, manifest_file, manifest);
     closed &= close_file(w, tensors_file, tensors);
     good = good && closed;
-    if (there && !has_file(w, tensors)) {
+    /* A writer that was stopped for long may find that others have removed its
+     * tensors as old ones before the manifest got its name. */
+    int missing = there ? look_for(w->files, tensors) : 0;
+    if (missing != 0) {
         (void)w->files->remove(w->files->user, manifest);
-        good = false;
+        good = fails(w, missing, "looking for", tensors);
     }
     if (named && !there) (void)w->files->remove(w->files->user, tensors);
     text_free(&text);

@@ -61,22 +61,22 @@ static struct agent_rank *rank_find(struct agent *agent, uint32_t number)
     return rank;
 }
 
-static void send_text_frame(struct agent *agent, enum link_type type,
-                            uint32_t rank, const struct link_texts *texts)
-{
-    /* the launcher does not read, and the buffer is full */
-    if (!sink_frame(&agent->sink, type, rank, texts->bytes, texts->size))
-        ev_break(agent->loop, EVBREAK_ALL);
-}
-
-static void send_number(struct agent *agent, enum link_type type, uint32_t rank,
-                        int64_t number)
+/* A frame of numbers, and a text behind them or NULL. */
+static void tell_all(struct agent *agent, enum link_type type, uint32_t rank,
+                     const char *text, const int64_t *numbers, size_t count)
 {
     struct link_texts texts = {0};
-    link_put_number(&texts, number);
-    send_text_frame(agent, type, rank, &texts);
+    for (size_t i = 0; i < count; i++) link_put_number(&texts, numbers[i]);
+    if (text) link_put(&texts, text);
+    /* the launcher does not read, and the buffer is full */
+    if (!sink_frame(&agent->sink, type, rank, texts.bytes, texts.size))
+        ev_break(agent->loop, EVBREAK_ALL);
     free(texts.bytes);
 }
+
+#define tell(agent, type, rank, text, ...)                                     \
+    tell_all(agent, type, rank, text, (int64_t[]){__VA_ARGS__},                \
+             sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 /* ------------------------------------------------------- standard input */
 
@@ -102,14 +102,14 @@ static void input_write(struct agent_rank *rank)
             return;
         } else if (errno != EINTR) {
             input_end(rank);
-            send_number(rank->agent, LINK_TAKEN, rank->rank, 0);
+            tell(rank->agent, LINK_TAKEN, rank->rank, NULL, 0);
             return;
         }
     }
     ev_io_stop(rank->agent->loop, &rank->writable);
     free(rank->waiting);
     rank->waiting = NULL;
-    send_number(rank->agent, LINK_TAKEN, rank->rank, 1);
+    tell(rank->agent, LINK_TAKEN, rank->rank, NULL, 1);
 }
 
 static void input_writable(struct ev_loop *loop, ev_io *io, int events)
@@ -126,7 +126,7 @@ static void on_input(struct agent_rank *rank, const struct link_frame *frame)
         return;
     }
     if (rank->input < 0 || rank->waiting) {
-        send_number(rank->agent, LINK_TAKEN, rank->rank, 0);
+        tell(rank->agent, LINK_TAKEN, rank->rank, NULL, 0);
         return;
     }
     rank->waiting = memory_get(frame->size, 1);
@@ -263,18 +263,6 @@ static struct agent_rank *rank_get(struct agent *agent, uint32_t number)
     return rank;
 }
 
-static void send_started(struct agent_rank *rank)
-{
-    struct link_texts texts = {0};
-    link_put_number(&texts, rank->proc.pid);
-    link_put(&texts, rank->processors);
-    link_put_number(&texts, (int64_t)rank->agent->host);
-    send_text_frame(rank->agent, LINK_STARTED, rank->rank, &texts);
-    free(texts.bytes);
-    free(rank->processors);
-    rank->processors = NULL;
-}
-
 static void on_start(struct agent *agent, const struct link_frame *frame)
 {
     char error[MESSAGE_SIZE / 2] = "the launcher's request makes no sense";
@@ -285,25 +273,20 @@ static void on_start(struct agent *agent, const struct link_frame *frame)
         status = start_run(rank, &start, error, sizeof error);
     rank_env_free(start.env);
     free(start.argv);
-    if (status == 0) {
-        send_started(rank);
-        return;
-    }
-    struct link_texts texts = {0};
-    link_put_number(&texts, status);
-    link_put(&texts, error);
-    send_text_frame(agent, LINK_FAILED, rank->rank, &texts);
-    free(texts.bytes);
+    if (status == 0)
+        tell(agent, LINK_STARTED, rank->rank, rank->processors, rank->proc.pid,
+             (int64_t)agent->host);
+    else
+        tell(agent, LINK_FAILED, rank->rank, error, status);
+    free(rank->processors);
+    rank->processors = NULL;
 }
 
 /* ------------------------------------------------------------ the launcher */
 
 static void refuse(struct agent *agent, const char *text)
 {
-    struct link_texts texts = {0};
-    link_put(&texts, text);
-    send_text_frame(agent, LINK_REFUSED, 0, &texts);
-    free(texts.bytes);
+    tell_all(agent, LINK_REFUSED, 0, text, NULL, 0);
 }
 
 static bool has_room(struct agent *agent, const struct host_load *load)
@@ -333,7 +316,7 @@ static void on_setup(struct agent *agent, const struct link_frame *frame)
 {
     struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
                                .size = frame->size};
-    struct link_texts addresses = {0}, answer = {0};
+    struct link_texts addresses = {0};
     const char *directory = link_get(&texts);
     int64_t fixed = 0, ranks = -1, inputs = -1;
     const char *key = NULL;
@@ -359,14 +342,11 @@ static void on_setup(struct agent *agent, const struct link_frame *frame)
     /* Of several coordinators any may be down. */
     bool several = list && strchr(list, ',');
     const char *found = several ? list : reach_first(&addresses);
-    if (found) {
-        link_put(&answer, found);
-        send_text_frame(agent, LINK_READY, 0, &answer);
-    } else {
+    if (found)
+        tell_all(agent, LINK_READY, 0, found, NULL, 0);
+    else
         refuse(agent, "cannot reach the coordinator from there; --listen says "
                       "on which address it is to be called");
-    }
-    free(answer.bytes);
     free(addresses.bytes);
 }
 
@@ -389,16 +369,13 @@ static void on_look(struct agent *agent, const struct link_frame *frame)
 {
     struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
                                .size = frame->size};
-    struct link_texts answer = {0};
     int64_t id, host, pid;
     if (!link_get_number(&texts, &id) || !link_get_number(&texts, &host) ||
         !link_get_number(&texts, &pid) || (uint64_t)host != agent->host)
         return;
     pccl_ns now = (pccl_ns)(ev_now(agent->loop) * 1e9);
-    link_put_number(&answer, id);
-    link_put_number(&answer, host_look(&agent->watch, (uint32_t)pid, now));
-    send_text_frame(agent, LINK_SEEN, 0, &answer);
-    free(answer.bytes);
+    tell(agent, LINK_SEEN, 0, NULL, id,
+         host_look(&agent->watch, (uint32_t)pid, now));
 }
 
 static void on_evict(struct agent *agent, const struct link_frame *frame)
@@ -416,7 +393,7 @@ static void on_evict(struct agent *agent, const struct link_frame *frame)
         proc_retire(&rank->proc, (double)patience / 1000);
     else
         proc_keep(&rank->proc);
-    send_number(agent, LINK_EVICTS, rank->rank, patience >= 0);
+    tell(agent, LINK_EVICTS, rank->rank, NULL, patience >= 0);
 }
 
 static bool on_frame(struct agent_link *link, const struct link_frame *frame)
@@ -462,15 +439,6 @@ static void on_closed(struct agent_link *link, const char *why)
     ev_break(agent->loop, EVBREAK_ALL);
 }
 
-static void send_ended(struct agent_rank *rank)
-{
-    struct link_texts texts = {0};
-    link_put_number(&texts, rank->proc.wait_status);
-    link_put_number(&texts, rank->proc.left);
-    send_text_frame(rank->agent, LINK_ENDED, rank->rank, &texts);
-    free(texts.bytes);
-}
-
 /* After every turn: reports ended processes. */
 static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
@@ -480,11 +448,12 @@ static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
         if (rank->proc.news) {
             rank->proc.news = false;
             input_end(rank);
-            send_ended(rank);
+            tell(agent, LINK_ENDED, rank->rank, NULL, rank->proc.wait_status,
+                 rank->proc.left);
         }
         if (rank->end_sent || !proc_is_gone(&rank->proc)) continue;
         rank->end_sent = true;
-        send_number(agent, LINK_GONE, rank->rank, 0);
+        tell(agent, LINK_GONE, rank->rank, NULL, 0);
     }
     if (agent->over || agent->sink.broken) ev_break(loop, EVBREAK_ALL);
 }

@@ -1,6 +1,8 @@
 /* agent_link.c - frames over a pair of descriptors. */
 #include "agent_link.h"
 
+#include "../base/cursor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,40 +10,33 @@
 #include <string.h>
 #include <unistd.h>
 
-static void number_put(char *bytes, uint32_t number)
+static void header_field(struct cursor *c, uint32_t *size, uint32_t *rank,
+                         uint32_t *type)
 {
-    for (int i = 0; i < 4; i++) bytes[i] = (char)(number >> (8 * i) & 0xff);
-}
-
-static uint32_t number_get(const char *bytes)
-{
-    uint32_t number = 0;
-    for (int i = 0; i < 4; i++)
-        number |= (uint32_t)(unsigned char)bytes[i] << (8 * i);
-    return number;
+    cursor_u32(c, size);
+    cursor_u32(c, rank);
+    cursor_u32(c, type);
 }
 
 void link_header(char header[LINK_HEADER], enum link_type type, uint32_t rank,
                  size_t size)
 {
-    memset(header, 0, LINK_HEADER);
-    number_put(header, (uint32_t)size);
-    number_put(header + 4, rank);
-    header[8] = (char)type;
+    struct cursor c = {.out = (uint8_t *)header, .left = LINK_HEADER};
+    header_field(&c, &(uint32_t){(uint32_t)size}, &rank, &(uint32_t){type});
 }
 
 enum link_result link_decode(const char *bytes, size_t size,
                              struct link_frame *frame)
 {
-    if (size < LINK_HEADER) return LINK_MORE;
-    uint32_t length = number_get(bytes);
-    unsigned type = (unsigned char)bytes[8];
-    if (length > LINK_FRAME_MAX || type < LINK_SETUP || type > LINK_ALIVE ||
-        bytes[9] || bytes[10] || bytes[11])
+    struct cursor c = {.in = (const uint8_t *)bytes, .left = size};
+    uint32_t length = 0, rank = 0, type = 0;
+    header_field(&c, &length, &rank, &type);
+    if (c.failed) return LINK_MORE;
+    if (length > LINK_FRAME_MAX || type < LINK_SETUP || type > LINK_ALIVE)
         return LINK_BAD;
-    if (size < LINK_HEADER + (size_t)length) return LINK_MORE;
+    if (c.left < length) return LINK_MORE;
     *frame = (struct link_frame){.type = (enum link_type)type,
-                                 .rank = number_get(bytes + 4),
+                                 .rank = rank,
                                  .bytes = bytes + LINK_HEADER,
                                  .size = length};
     return LINK_OK;

@@ -1,9 +1,9 @@
 /* agent_link.h - frames between the launcher and the agent of another host,
  * over the agent's standard input and output (through ssh).
  *
- * A frame is size (4 bytes, of what follows the header), rank (4), type (1),
- * three zeros, all little-endian, then its bytes. Lists of texts are texts that
- * end with '\0', numbers among them in decimal. */
+ * A frame is size (4 bytes, of what follows the header), rank (4) and type (4),
+ * all big-endian, then its bytes. Lists of texts are texts that end with '\0',
+ * numbers among them in decimal. */
 #ifndef PCCL_LAUNCH_AGENT_LINK_H
 #define PCCL_LAUNCH_AGENT_LINK_H
 
@@ -38,7 +38,7 @@ enum link_type {
     /* agent to launcher */
     LINK_READY,   /* address of the coordinator as seen from the agent */
     LINK_REFUSED, /* the agent cannot work; the reason */
-    LINK_STARTED, /* process id, its processors or "", its host */
+    LINK_STARTED, /* process id, its host, its processors or "" */
     LINK_FAILED,  /* not started: exit status, text */
     LINK_OUT,
     LINK_ERR,

@@ -8,38 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool hosts_parse_pairs(struct host_list *list, const char *text, char *error,
-                       size_t error_size)
+bool hosts_parse_pairs(struct host_list *list, const char *text, bool lines,
+                       char *error, size_t error_size)
 {
-    for (text += strspn(text, " "); *text;) {
-        int name = (int)strcspn(text, " ");
-        const char *count = text + name + strspn(text + name, " ");
-        int digits = (int)strcspn(count, " ");
-        if (digits == 0) {
-            snprintf(error, error_size, "'%.*s' has no number", name, text);
+    char name[HOST_SIZE], count[16], both[HOST_SIZE + 16];
+    static_assert(HOST_SIZE > 255, "the width below");
+    int used = 0, got;
+    while ((got = sscanf(text, "%255s %15s%n", name, count, &used)) > 0) {
+        if (got == 1) {
+            snprintf(error, error_size, "'%s' has no number", name);
             return false;
         }
-        char *one = memory_print("%.*s:%.*s", name, text, digits, count);
-        bool good = hosts_parse(list, one, error, error_size);
-        free(one);
-        if (!good) return false;
-        text = count + digits;
-        text += strspn(text, " ");
-    }
-    return true;
-}
-
-/* Grid Engine: "HOST SLOTS QUEUE PROCESSORS" on each line. */
-static bool parse_engine(struct host_list *list, char *text, char *error,
-                         size_t error_size)
-{
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line;
-         line = strtok_r(NULL, "\n", &rest)) {
-        size_t name = strcspn(line, " ");
-        size_t gap = strspn(line + name, " ");
-        line[name + gap + strcspn(line + name + gap, " ")] = '\0';
-        if (!hosts_parse_pairs(list, line, error, error_size)) return false;
+        snprintf(both, sizeof both, "%s:%s", name, count);
+        if (!hosts_parse(list, both, error, error_size)) return false;
+        text += used;
+        if (lines) text += strcspn(text, "\n");
     }
     return true;
 }
@@ -52,7 +35,7 @@ static bool parse_named(struct host_list *list, const char *path, bool engine,
         snprintf(error, error_size, "%s: %s", path, strerror(errno));
         return false;
     }
-    bool good = engine ? parse_engine(list, text, error, error_size)
+    bool good = engine ? hosts_parse_pairs(list, text, true, error, error_size)
                        : hosts_parse_file(list, text, error, error_size);
     free(text);
     return good;
@@ -86,7 +69,7 @@ bool allocation_hosts(struct host_list *list, const char **source, char *error,
         if (!value || !*value) continue;
         *source = known[i].name;
         if (known[i].form == PAIRS)
-            return hosts_parse_pairs(list, value, error, error_size);
+            return hosts_parse_pairs(list, value, false, error, error_size);
         if (known[i].form == FLUX) return ask_flux(list, error, error_size);
         return parse_named(list, value, known[i].form == ENGINE, error,
                            error_size);

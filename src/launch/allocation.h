@@ -10,8 +10,9 @@
 bool allocation_hosts(struct host_list *list, const char **source, char *error,
                       size_t error_size);
 
-/* "a 4 b 8": hosts and their slots. */
-bool hosts_parse_pairs(struct host_list *list, const char *text, char *error,
-                       size_t error_size);
+/* "a 4 b 8": hosts and their slots; with `lines`, as Grid Engine's, what
+ * follows on a line of each is something else. */
+bool hosts_parse_pairs(struct host_list *list, const char *text, bool lines,
+                       char *error, size_t error_size);
 
 #endif

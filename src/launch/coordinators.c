@@ -89,11 +89,9 @@ uint32_t coordinators_reserve(const struct options *o)
     placement_make(&placement, &o->hosts, o->per_host, count);
     for (uint32_t i = 0; i < placement.host_count; i++)
         if (!host_is_local(placement.hosts[i])) reserve += AGENT_DESCRIPTORS;
-    for (uint32_t i = 0; i < count; i++) {
-        bool local = host_is_local(placement.hosts[placement.ranks[i].host]);
-        bool spare = i >= o->rank_count; /* its input is a pipe, too */
-        if (local) reserve += RANK_DESCRIPTORS + spare;
-    }
+    for (uint32_t i = 0; i < count; i++)
+        if (host_is_local(placement.hosts[placement.ranks[i].host]))
+            reserve += RANK_DESCRIPTORS + (uint32_t)(i >= o->rank_count);
     placement_free(&placement);
     return reserve;
 }

@@ -306,8 +306,6 @@ static bool stream_move(struct stream *stream)
     return true;
 }
 
-static void stream_pump(struct stream *stream);
-
 /* A prompt: whoever reads the terminal is to see it. */
 static void quiet_expired(struct ev_loop *loop, ev_timer *timer, int events)
 {

@@ -155,22 +155,18 @@ bool hosts_parse_file(struct host_list *list, const char *text, char *error,
     return list->count > before || fail(&reader, "no host is named");
 }
 
-static bool rank_line(struct host_list *list, const char *line, char *error,
-                      size_t error_size)
+static bool rank_line(const struct reader *reader, const char *line)
 {
+    struct host_list *list = reader->list;
     unsigned rank;
     char name[HOST_SIZE];
     static_assert(HOST_SIZE > 255, "the width below");
     if (sscanf(line, " rank %u = %255[^] \t\r\n,=]", &rank, name) != 2 ||
-        rank >= RANKS_MAX || strchr("+-", *name)) {
-        snprintf(error, error_size, "'%s' is no line like rank 0=HOST", line);
-        return false;
-    }
+        rank >= RANKS_MAX || strchr("+-", *name))
+        return fail(reader, "'%s' is no line like rank 0=HOST", line);
     while (list->count <= rank) list_add(list, "", 1);
-    if (*list->entries[rank].name != '\0') {
-        snprintf(error, error_size, "rank %u is there twice", rank);
-        return false;
-    }
+    if (*list->entries[rank].name != '\0')
+        return fail(reader, "rank %u is there twice", rank);
     free(list->entries[rank].name);
     list->entries[rank].name = memory_text(name);
     return true;
@@ -179,6 +175,7 @@ static bool rank_line(struct host_list *list, const char *line, char *error,
 bool hosts_parse_ranks(struct host_list *list, const char *text, char *error,
                        size_t error_size)
 {
+    struct reader reader = {list, error, error_size};
     char line[HOST_SIZE + 128];
     hosts_free(list);
     for (const char *end; *text; text = *end ? end + 1 : end) {
@@ -186,16 +183,12 @@ bool hosts_parse_ranks(struct host_list *list, const char *text, char *error,
         end = text + strcspn(text, "\n");
         if (strspn(text, " \t\r") >= length) continue;
         snprintf(line, sizeof line, "%.*s", (int)length, text);
-        if (!rank_line(list, line, error, error_size)) return false;
+        if (!rank_line(&reader, line)) return false;
     }
-    for (size_t i = 0; i < list->count; i++) {
-        if (*list->entries[i].name != '\0') continue;
-        snprintf(error, error_size, "there is no rank %zu", i);
-        return false;
-    }
-    if (list->count > 0) return true;
-    snprintf(error, error_size, "no rank is named");
-    return false;
+    for (size_t i = 0; i < list->count; i++)
+        if (*list->entries[i].name == '\0')
+            return fail(&reader, "there is no rank %zu", i);
+    return list->count > 0 || fail(&reader, "no rank is named");
 }
 
 /* "2(x3),1": the number for the node at index; the last one repeats. */

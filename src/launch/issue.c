@@ -56,7 +56,7 @@ static bool read_keys(const struct options *o, struct run_key *key,
         return false;
     }
     if (!run_key_read(key, file, error, size) ||
-        !run_issuer_read(o->issuer, seed, error, size))
+        !run_issuer_read(o->issuer, true, seed, error, size))
         return false;
     if (!run_key_is_token(key)) return true;
     snprintf(error, size,

@@ -2,6 +2,7 @@
  * processes. */
 #include "job_rank.h"
 
+#include "../base/append.h"
 #include "../master/server/master_server.h"
 
 #include <errno.h>
@@ -93,29 +94,21 @@ void job_end(struct job *job, int status)
     job->started = true; /* set even if starting fails */
     job->status = status;
     replacements_cancel(job);
-    ev_timer_stop(job->setup.loop, &job->blame);
+    ev_timer_stop(job->setup.loop, &job->timers[JOB_BLAME]);
     signal_all(job, SIGTERM);
     signal_all(job, SIGCONT); /* a stopped process would not handle SIGTERM */
-    ev_now_update(job->setup.loop); /* starting many ranks takes a while */
-    ev_timer_set(&job->killer, LAUNCH_GRACE, 0.);
-    ev_timer_start(job->setup.loop, &job->killer);
+    job_wait(job, JOB_KILLER, LAUNCH_GRACE);
 }
 
 /* A survivor gave up because of a loss. The lost rank's end may be noticed
  * later: wait a while for it, since it explains the failure. */
 static void blame_later(struct job *job)
 {
-    if (job->ending || ev_is_active(&job->blame)) return;
-    ev_now_update(job->setup.loop);
-    ev_timer_set(&job->blame, LAUNCH_GRACE, 0.);
-    ev_timer_start(job->setup.loop, &job->blame);
+    if (!job->ending) job_wait(job, JOB_BLAME, LAUNCH_GRACE);
 }
 
-static void blame_expired(struct ev_loop *loop, ev_timer *timer, int events)
+static void blame_expired(struct job *job)
 {
-    (void)loop;
-    (void)events;
-    struct job *job = timer->data;
     if (job->setup.options->restarts > 0)
         job_fail(job, EXIT_AFTER_LOSS, "a rank was lost;");
     else
@@ -167,32 +160,23 @@ static int status_of(const struct rank *rank)
 static void describe(const struct rank *rank, char *text, size_t size)
 {
     const struct job *job = rank->job;
-    int used = snprintf(text, size, "%srank %u (pid %d on %s) ",
-                        job->setup.options->join ? "local " : "", rank->index,
-                        (int)rank->proc.pid, rank->host->shown);
-    text += used;
-    size -= (size_t)used;
-    if (rank->evicted) {
-        used = snprintf(text, size, "was evicted, and ");
-        text += used;
-        size -= (size_t)used;
-    }
-    if (rank->host_lost) {
-        snprintf(text, size, "was lost with its host");
-    } else if (rank->proc.left) {
-        snprintf(text, size,
-                 "does not end (it waits in the kernel), so it is left");
-    } else if (was_killed(rank)) {
-        int number = WTERMSIG(rank->proc.wait_status);
-        snprintf(text, size, "was killed by signal %d (%s%s)", number,
-                 strsignal(number),
-                 WCOREDUMP(rank->proc.wait_status) ? ", core dumped" : "");
-    } else {
-        bool unfinished = rank->cut && rank->proc.wait_status == 0;
-        snprintf(text, size, "exited with status %d%s",
-                 WEXITSTATUS(rank->proc.wait_status),
-                 unfinished ? ", but without MPI_Finalize" : "");
-    }
+    int status = rank->proc.wait_status;
+    snprintf(text, size, "%srank %u (pid %d on %s) ",
+             job->setup.options->join ? "local " : "", rank->index,
+             (int)rank->proc.pid, rank->host->shown);
+    if (rank->evicted) append(text, size, "was evicted, and ");
+    if (rank->host_lost)
+        append(text, size, "was lost with its host");
+    else if (rank->proc.left)
+        append(text, size,
+               "does not end (it waits in the kernel), so it is left");
+    else if (was_killed(rank))
+        append(text, size, "was killed by signal %d (%s%s)", WTERMSIG(status),
+               strsignal(WTERMSIG(status)),
+               WCOREDUMP(status) ? ", core dumped" : "");
+    else
+        append(text, size, "exited with status %d%s", WEXITSTATUS(status),
+               rank->cut && status == 0 ? ", but without MPI_Finalize" : "");
 }
 
 /* The first view must not wait for dead processes. After it the coordinator
@@ -352,27 +336,25 @@ static bool job_is_over(struct job *job)
     for (uint32_t i = 0; i < job->count; i++)
         if (!rank_is_gone(&job->ranks[i])) return false;
     if (!hosts_are_gone(job)) {
-        if (!ev_is_active(&job->leave))
-            ev_timer_start(job->setup.loop, &job->leave);
+        job_wait(job, JOB_LEAVE, LAUNCH_GRACE);
         return false;
     }
     return sink_is_empty(job->setup.out) && sink_is_empty(job->setup.err);
 }
 
-static void leave_expired(struct ev_loop *loop, ev_timer *timer, int events)
+static void leave_expired(struct job *job)
 {
-    (void)timer;
-    (void)events;
-    ev_break(loop, EVBREAK_ALL);
+    ev_break(job->setup.loop, EVBREAK_ALL);
 }
 
 /* Starts the ranks only when all hosts are ready. */
 static void job_begin(struct job *job)
 {
-    if (job->started || job->ending || ev_is_active(&job->pause)) return;
+    if (job->started || job->ending || ev_is_active(&job->timers[JOB_PAUSE]))
+        return;
     if (job->unreached && hosts_are_known(job)) job_end(job, EXIT_FAILURE);
     if (job->ending || !hosts_are_ready(job)) return;
-    ev_timer_stop(job->setup.loop, &job->reach);
+    ev_timer_stop(job->setup.loop, &job->timers[JOB_REACH]);
     int status = ranks_start(job);
     if (status != 0) job_end(job, status);
 }
@@ -388,20 +370,14 @@ static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
     if (job_is_over(job)) ev_break(loop, EVBREAK_ALL);
 }
 
-static void killer_expired(struct ev_loop *loop, ev_timer *timer, int events)
+static void killer_expired(struct job *job)
 {
-    (void)loop;
-    (void)events;
-    struct job *job = timer->data;
     for (uint32_t i = 0; i < job->count; i++) rank_kill(&job->ranks[i]);
-    ev_timer_start(job->setup.loop, &job->answer);
+    job_wait(job, JOB_ANSWER, LAUNCH_ANSWER);
 }
 
-static void answer_expired(struct ev_loop *loop, ev_timer *timer, int events)
+static void answer_expired(struct job *job)
 {
-    (void)loop;
-    (void)events;
-    struct job *job = timer->data;
     for (uint32_t i = 0; i < job->count; i++) {
         struct rank *rank = &job->ranks[i];
         if (!rank->proc.alive || rank->host->remote) continue;
@@ -413,16 +389,35 @@ static void answer_expired(struct ev_loop *loop, ev_timer *timer, int events)
     hosts_give_up(job);
 }
 
-static void timeout_expired(struct ev_loop *loop, ev_timer *timer, int events)
+static void timeout_expired(struct job *job)
 {
-    (void)loop;
-    (void)events;
-    struct job *job = timer->data;
     if (job->ending) return;
     job_message(job->setup.err, "the job ran for %g s (--timeout); ending it",
                 job->setup.options->timeout);
     job->final = true;
     job_end(job, EXIT_TIMEOUT);
+}
+
+static void timer_expired(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    static void (*const due[JOB_TIMERS])(struct job * job) = {
+        [JOB_KILLER] = killer_expired,   [JOB_TIMEOUT] = timeout_expired,
+        [JOB_BLAME] = blame_expired,     [JOB_ANSWER] = answer_expired,
+        [JOB_LEAVE] = leave_expired,     [JOB_PAUSE] = job_resume,
+        [JOB_REACH] = hosts_give_up_late};
+    (void)loop;
+    (void)events;
+    struct job *job = timer->data;
+    due[timer - job->timers](job);
+}
+
+void job_wait(struct job *job, enum job_timer which, double seconds)
+{
+    ev_timer *timer = &job->timers[which];
+    if (ev_is_active(timer)) return;
+    ev_now_update(job->setup.loop); /* starting many ranks takes a while */
+    ev_timer_set(timer, seconds, 0.);
+    ev_timer_start(job->setup.loop, timer);
 }
 
 /* The first signal goes to the ranks, the second ends the job, the third ends
@@ -540,16 +535,15 @@ struct job *job_start(const struct job_setup *setup)
 {
     struct job *job = job_make(setup);
     ev_prepare_init(&job->settle, settle);
-    ev_timer_init(&job->killer, killer_expired, 0., 0.);
-    ev_timer_init(&job->blame, blame_expired, 0., 0.);
-    double left = setup->options->timeout - (ev_time() - setup->begun);
-    ev_timer_init(&job->timeout, timeout_expired, left > 0 ? left : 0, 0.);
-    job->settle.data = job->killer.data = job->timeout.data = job;
-    ev_timer_init(&job->leave, leave_expired, LAUNCH_GRACE, 0.);
-    ev_timer_init(&job->answer, answer_expired, LAUNCH_ANSWER, 0.);
-    job->blame.data = job->answer.data = job;
+    job->settle.data = job;
+    for (size_t i = 0; i < JOB_TIMERS; i++) {
+        ev_timer_init(&job->timers[i], timer_expired, 0., 0.);
+        job->timers[i].data = job;
+    }
     ev_prepare_start(setup->loop, &job->settle);
-    if (setup->options->timeout > 0) ev_timer_start(setup->loop, &job->timeout);
+    double left = setup->options->timeout - (ev_time() - setup->begun);
+    if (setup->options->timeout > 0)
+        job_wait(job, JOB_TIMEOUT, left > 0 ? left : 0);
     signals_start(job);
     job->input.again = setup->options->restarts > 0;
     job_open(job);
@@ -573,12 +567,8 @@ int job_finish(struct job *job)
     if (status == 0 && job->unfinished) status = EXIT_FAILURE;
     if (status == 0 && job_is_in_doubt(job)) status = EXIT_IN_DOUBT;
     ev_prepare_stop(job->setup.loop, &job->settle);
-    ev_timer_stop(job->setup.loop, &job->killer);
-    ev_timer_stop(job->setup.loop, &job->timeout);
-    ev_timer_stop(job->setup.loop, &job->blame);
-    ev_timer_stop(job->setup.loop, &job->answer);
-    ev_timer_stop(job->setup.loop, &job->leave);
-    job_open_stop(job);
+    for (size_t i = 0; i < JOB_TIMERS; i++)
+        ev_timer_stop(job->setup.loop, &job->timers[i]);
     for (size_t i = 0; i < JOB_SIGNALS; i++)
         ev_signal_stop(job->setup.loop, &job->signals[i]);
     job_free(job);

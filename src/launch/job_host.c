@@ -101,9 +101,10 @@ static void on_started(struct rank *rank, struct link_texts *texts)
     int64_t pid, host;
     if (!link_get_number(texts, &pid)) return;
     rank->proc.pid = rank->peer = (pid_t)pid;
+    if (!link_get_number(texts, &host)) return;
+    rank->host_id = (uint64_t)host;
     const char *processors = link_get(texts);
     if (processors) rank_report_binding(rank, processors);
-    if (link_get_number(texts, &host)) rank->host_id = (uint64_t)host;
 }
 
 static void on_failed(struct rank *rank, struct link_texts *texts)

@@ -8,6 +8,17 @@
 
 enum { JOB_SIGNALS = 8 };
 
+enum job_timer {
+    JOB_KILLER,  /* from SIGTERM to SIGKILL */
+    JOB_TIMEOUT, /* --timeout */
+    JOB_BLAME,   /* wait for the rank whose loss made another one give up */
+    JOB_ANSWER,  /* wait until hosts confirm that killed ranks are gone */
+    JOB_LEAVE,   /* wait for agents to end */
+    JOB_PAUSE,   /* before a restart */
+    JOB_REACH,   /* until all hosts of a restart must have answered */
+    JOB_TIMERS
+};
+
 /* A host with ranks. */
 struct host {
     struct job *job;
@@ -70,12 +81,7 @@ struct job {
     int first_failure; /* status, 0: none yet */
     int interrupts;
     ev_prepare settle;
-    ev_timer killer, timeout;
-    ev_timer blame;  /* wait for the rank whose loss made another one give up */
-    ev_timer answer; /* wait until hosts confirm that killed ranks are gone */
-    ev_timer leave;  /* wait for agents to end */
-    ev_timer pause;  /* before a restart */
-    ev_timer reach;  /* until all hosts of a restart must have answered */
+    ev_timer timers[JOB_TIMERS];
     ev_signal signals[JOB_SIGNALS];
 };
 
@@ -121,6 +127,9 @@ void rank_kill(struct rank *rank);
 /* job.c: a replacement for a dead rank could not be started. */
 void rank_not_started(struct rank *rank);
 
+/* job.c: starts a timer, unless it runs. */
+void job_wait(struct job *job, enum job_timer which, double seconds);
+
 /* job.c: SIGTERM now, SIGKILL after the grace; only the first call counts. */
 void job_end(struct job *job, int status);
 
@@ -139,6 +148,7 @@ void job_fail(struct job *job, int status, const char *text);
 void job_no_restart(struct job *job);
 /* Begins a start of the job, at once or after the pause. */
 void job_open(struct job *job);
-void job_open_stop(struct job *job);
+/* Its pause is over. */
+void job_resume(struct job *job);
 
 #endif

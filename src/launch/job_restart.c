@@ -62,35 +62,17 @@ enum job_next job_next(const struct job *job)
     return job->again && !lost ? JOB_AGAIN : JOB_OVER;
 }
 
-static void reach_expired(struct ev_loop *loop, ev_timer *timer, int events)
+void job_resume(struct job *job)
 {
-    (void)loop;
-    (void)events;
-    hosts_give_up_late(timer->data);
-}
-
-static void pause_expired(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    (void)events;
-    struct job *job = timer->data;
     if (job->ending) return;
-    ev_timer_start(loop, &job->reach);
+    job_wait(job, JOB_REACH, RESTART_REACH);
     if (!hosts_open(job)) job_end(job, EXIT_FAILURE);
 }
 
 void job_open(struct job *job)
 {
-    ev_timer_init(&job->pause, pause_expired, job->setup.pause, 0.);
-    ev_timer_init(&job->reach, reach_expired, RESTART_REACH, 0.);
-    job->pause.data = job->reach.data = job;
     if (job->setup.restart > 0)
-        ev_timer_start(job->setup.loop, &job->pause);
+        job_wait(job, JOB_PAUSE, job->setup.pause);
     else if (!hosts_open(job))
         job_end(job, EXIT_FAILURE);
-}
-
-void job_open_stop(struct job *job)
-{
-    ev_timer_stop(job->setup.loop, &job->pause);
-    ev_timer_stop(job->setup.loop, &job->reach);
 }

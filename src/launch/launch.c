@@ -1,6 +1,7 @@
 /* launch.c - connects coordinator, event loop and job. */
 #include "launch.h"
 
+#include "../base/append.h"
 #include "../base/quiet_write.h"
 #include "../base/env.h"
 #include "../base/lacking.h"
@@ -353,9 +354,8 @@ static void masters_print(const struct options *options, char *text,
     *text = '\0';
     for (size_t i = 0; i < options->master_count; i++) {
         char one[ADDRESS_SIZE];
-        size_t used = strlen(text);
-        snprintf(text + used, size - used, "%s%s", i > 0 ? "," : "",
-                 address_print(&options->masters[i], one, sizeof one));
+        append(text, size, "%s%s", i > 0 ? "," : "",
+               address_print(&options->masters[i], one, sizeof one));
     }
 }
 

@@ -45,7 +45,7 @@ static bool begin(struct open_run *run, const struct options *o,
 {
     char error[MESSAGE_SIZE / 2];
     if (o->issuer &&
-        !run_issuer_read_public(o->issuer, run->issuer, error, sizeof error)) {
+        !run_issuer_read(o->issuer, false, run->issuer, error, sizeof error)) {
         fprintf(stderr, "pccl-master: --issuer: %s\n", error);
         return false;
     }

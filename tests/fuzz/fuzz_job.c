@@ -273,12 +273,9 @@ static void timer(struct job *job, ev_timer *t)
 
 static void time_passes(struct job *job, struct fuzz_input *in)
 {
-    ev_timer *const own[] = {&job->killer, &job->timeout, &job->blame,
-                             &job->answer, &job->leave,   &job->pause,
-                             &job->reach};
     uint8_t what = fuzz_u8(in);
     if (what % 4 != 0) {
-        timer(job, own[what / 4 % ARRAY_COUNT(own)]);
+        timer(job, &job->timers[what / 4 % JOB_TIMERS]);
         return;
     }
     for (uint32_t i = 0; i < job->count; i++) {

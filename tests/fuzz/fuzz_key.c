@@ -116,10 +116,10 @@ static void read_files(const char *path)
         assert(error[0] != '\0');
     }
     error[0] = '\0';
-    bool is_private = run_issuer_read(path, seed, error, sizeof error);
+    bool is_private = run_issuer_read(path, true, seed, error, sizeof error);
     assert(is_private || error[0] != '\0');
     error[0] = '\0';
-    bool is_public = run_issuer_read_public(path, seed, error, sizeof error);
+    bool is_public = run_issuer_read(path, false, seed, error, sizeof error);
     assert(is_public || error[0] != '\0');
     assert(!is_private || !is_public);
 }
@@ -191,12 +191,12 @@ static void make_files(void)
     assert(key_make_file(path) == EXIT_FAILURE);
     (void)unlink(path);
     assert(run_issuer_make(path, error, sizeof error));
-    assert(run_issuer_read(path, seed, error, sizeof error));
-    assert(!run_issuer_read_public(path, seed, error, sizeof error));
+    assert(run_issuer_read(path, true, seed, error, sizeof error));
+    assert(!run_issuer_read(path, false, seed, error, sizeof error));
     assert(!run_issuer_make(path, error, sizeof error));
     (void)unlink(path);
     (void)snprintf(path, sizeof path, "%s/key.pub", folder);
-    assert(run_issuer_read_public(path, seed, error, sizeof error));
+    assert(run_issuer_read(path, false, seed, error, sizeof error));
     (void)unlink(path);
     (void)rmdir(folder);
 }

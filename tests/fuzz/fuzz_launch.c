@@ -100,7 +100,7 @@ static void texts(const uint8_t *in, size_t size)
     judge(&list, hosts_parse_file(&list, text, error, sizeof error));
     judge(&list, hosts_parse_ranks(&list, text, error, sizeof error));
     judge(&list, hosts_parse_slurm(&list, text, NULL, error, sizeof error));
-    judge(&list, hosts_parse_pairs(&list, text, error, sizeof error));
+    judge(&list, hosts_parse_pairs(&list, text, size & 1, error, sizeof error));
     judge(&list, hosts_parse_slurm(&list, "a[1-3]", text, error, sizeof error));
     address(text);
     allocation(text, size > 0 ? in[0] : 0);

@@ -52,7 +52,7 @@ static void seen(const struct run *run, int64_t id, int64_t evidence)
     struct link_frame frame;
     do {
         bytes_read(run->out, bytes, LINK_HEADER);
-        size_t size = (unsigned char)bytes[0];
+        size_t size = (unsigned char)bytes[3];
         assert_in_range(size, 0, 64);
         bytes_read(run->out, bytes + LINK_HEADER, size);
         assert_int_equal(link_decode(bytes, LINK_HEADER + size, &frame),

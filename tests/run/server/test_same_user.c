@@ -126,15 +126,15 @@ static void judge_pair(enum way way, uid_t listens, uid_t calls,
     struct pair p;
     uint32_t uid;
     if (!pair_open(&p, way, listens, calls)) return;
-    assert_int_equal(same_user_of_called(p.caller, &uid), of_called);
+    assert_int_equal(same_user_of(p.caller, true, &uid), of_called);
     pair_accept(&p, listens);
-    assert_int_equal(same_user_of_called(p.caller, &uid), of_called);
+    assert_int_equal(same_user_of(p.caller, true, &uid), of_called);
     if (of_called == SAME_USER_NO) assert_int_equal(uid, listens);
-    assert_int_equal(same_user_of_caller(p.called, &uid), of_caller);
+    assert_int_equal(same_user_of(p.called, false, &uid), of_caller);
     if (of_caller == SAME_USER_NO) assert_int_equal(uid, calls);
     close(p.caller); /* a socket that has ended is nobody's, not root's */
     p.caller = -1;
-    assert_int_equal(same_user_of_caller(p.called, &uid), SAME_USER_ENDED);
+    assert_int_equal(same_user_of(p.called, false, &uid), SAME_USER_ENDED);
     pair_close(&p);
 }
 
@@ -168,8 +168,8 @@ static void test_a_user_admits_root(void **state)
     pair_accept(&p, STRANGER);
     pair_accept(&q, STRANGER);
     assert_int_equal(seteuid(STRANGER), 0);
-    enum same_user root = same_user_of_caller(p.called, &uid);
-    enum same_user other = same_user_of_caller(q.called, &uid);
+    enum same_user root = same_user_of(p.called, false, &uid);
+    enum same_user other = same_user_of(q.called, false, &uid);
     assert_int_equal(seteuid(0), 0);
     assert_int_equal(root, SAME_USER_YES);
     assert_int_equal(other, SAME_USER_NO);
@@ -189,8 +189,8 @@ static void test_without_netlink(void **state)
         uid_t other = can_be_others() ? STRANGER : geteuid();
         if (!pair_open(&p, (enum way)way, geteuid(), other)) continue;
         pair_accept(&p, geteuid());
-        assert_int_equal(same_user_of_called(p.caller, &uid), SAME_USER_YES);
-        assert_int_equal(same_user_of_caller(p.called, &uid),
+        assert_int_equal(same_user_of(p.caller, true, &uid), SAME_USER_YES);
+        assert_int_equal(same_user_of(p.called, false, &uid),
                          can_be_others() ? SAME_USER_NO : SAME_USER_YES);
         pair_close(&p);
     }

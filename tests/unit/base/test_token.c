@@ -460,22 +460,22 @@ static void test_issuer_files(void **state)
     assert_true(run_issuer_make(path, error, sizeof error));
     assert_false(run_issuer_make(path, error, sizeof error));
     assert_non_null(strstr(error, "File exists"));
-    assert_true(run_issuer_read(path, made, error, sizeof error));
-    assert_true(run_issuer_read_public(public, read, error, sizeof error));
+    assert_true(run_issuer_read(path, true, made, error, sizeof error));
+    assert_true(run_issuer_read(public, false, read, error, sizeof error));
     assert_true(token_public(made, of));
     assert_memory_equal(of, read, sizeof of);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    assert_false(run_issuer_read(public, made, error, sizeof error));
+    assert_false(run_issuer_read(public, true, made, error, sizeof error));
     assert_non_null(strstr(error, "signs nothing"));
-    assert_false(run_issuer_read_public(path, read, error, sizeof error));
+    assert_false(run_issuer_read(path, false, read, error, sizeof error));
     assert_non_null(strstr(error, "private key"));
     assert_int_equal(chmod(path, 0640), 0);
-    assert_false(run_issuer_read(path, made, error, sizeof error));
+    assert_false(run_issuer_read(path, true, made, error, sizeof error));
     assert_non_null(strstr(error, "chmod 600"));
     assert_false(
-        run_issuer_read_public("/dev/null", read, error, sizeof error));
+        run_issuer_read("/dev/null", false, read, error, sizeof error));
     unlink(path);
     unlink(public);
     rmdir(folder);

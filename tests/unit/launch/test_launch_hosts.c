@@ -310,7 +310,7 @@ static void test_frames(void **state)
     assert_int_equal(frame.rank, 0x01020304);
     assert_int_equal(frame.size, 5);
     assert_memory_equal(frame.bytes, "hello", 5);
-    static const int spoilt[] = {3, 8, 9, 10,
+    static const int spoilt[] = {0, 8, 9, 10,
                                  11}; /* a size in GiB; an invalid type */
     for (size_t i = 0; i < ARRAY_COUNT(spoilt); i++) {
         char copy[sizeof bytes];
