@@ -9,6 +9,7 @@ untrue. --self-test breaks each rule once.
 """
 import ast
 import fnmatch
+import functools
 import pathlib
 import re
 import subprocess
@@ -79,38 +80,45 @@ def words(table, found):
     return faults
 
 
-def tests(files, known, cell):
-    """What a cell names and is none: a test of ctest, a file or folder below
-    tests/, or a function of one (`test_x:f`; `:g` is of the same file)."""
+def finder(root, known):
+    """Whether there is a test of ctest, a file or folder below tests/, or a
+    function of one."""
+    files = [*(root / 'tests').rglob('*'), *(root / 'python/tests').rglob('*')]
+
+    @functools.cache
+    def there(file, function):
+        sources = [path for path in files
+                   if fnmatch.fnmatch(str(path), f'*/{file}*')]
+        if not function:
+            return ('/' in file and sources) or fnmatch.filter(known, file)
+        word = re.compile(rf'\b{function}\b'.replace('*', r'\w*'))
+        return any(word.search(path.read_text()) for path in sources
+                   if path.suffix in ('.c', '.py', '.sh'))
+    return there
+
+
+def tests(there, cell):
+    """What a cell names and is none; `:g` is of the file named before it."""
     faults, last, names = [], '', re.findall(r'`(.+?)`', cell)
     for name in names:
         file, _, function = name.partition(':')
         last = file = file or last
-        sources = [path for path in files
-                   if fnmatch.fnmatch(str(path), f'*/{file}*')]
-        if function:
-            word = re.compile(rf'\b{function}\b'.replace('*', r'\w*'))
-            there = any(word.search(s.read_text()) for s in sources
-                        if s.suffix in ('.c', '.py', '.sh'))
-        else:
-            there = '/' in file and sources or fnmatch.filter(known, file)
-        if not there:
+        if not there(file, function):
             faults.append(f'there is no test {name}')
     return faults if names else [f'no test is named: {cell}']
 
 
-def check(root, known, page, found):
+def check(there, page, found):
     table = rows(page, 'Words of the headers, and the tests that show them')
     faults = words(table, found)
-    files = [*(root / 'tests').rglob('*'), *(root / 'python/tests').rglob('*')]
     promises = rows(page, 'Promises, and the tests that show them') + rows(
         page, 'Faults of PCCL 1.0, and the tests that show their absence here')
     for row in table + promises:
-        faults += tests(files, known, row[-1])
+        faults += tests(there, row[-1])
     return faults
 
 
-def self_test(root, known, page, found):
+def self_test(there, page, found):
     """What is not noticed."""
     for old, new in (('| `pcclMember_t` |', '| `pcclView_t` |'),
                      ('At most 4 newcomers', 'At most 5 newcomers'),
@@ -118,10 +126,10 @@ def self_test(root, known, page, found):
                      ('`test_hash_quality`', '`test_hash_qualities`'),
                      ('`test_bounds:connections`', 'a test')):
         assert old in page, old
-        if not check(root, known, page.replace(old, new), found):
+        if not check(there, page.replace(old, new), found):
             return [f'{new} is not noticed']
     more = found + [('pcclInit', 'Never fails.')]
-    return [] if check(root, known, page, more) else ['a sentence without row']
+    return [] if check(there, page, more) else ['a sentence without row']
 
 
 def main():
@@ -132,7 +140,7 @@ def main():
     page = (root / 'tests/README.md').read_text()
     found = promised(root)
     work = self_test if '--self-test' in sys.argv else check
-    faults = work(root, known, page, found)
+    faults = work(finder(root, known), page, found)
     for fault in faults:
         print(fault)
     print(f'{len(found)} sentences, {len(faults)} faults')
