@@ -240,9 +240,7 @@ int error_raise(struct comm *comm, int error_class, const char *function,
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
     error_note(error_class, "%s: %s%s", public_name(function), text,
-               env_forked() ? " (this process was forked from a rank, and is "
-                              "no part of its run)"
-                            : "");
+               env_outside());
     return dispatch(comm, error_class, function);
 }
 

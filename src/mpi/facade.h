@@ -112,6 +112,8 @@ _Noreturn void env_leave(void);
 bool env_active(void);
 /* This process was forked from a rank: no call may touch the rank's run. */
 bool env_forked(void);
+/* Why no call can work now, for the end of an error's text; or "". */
+const char *env_outside(void);
 /* Only between MPI_Init and MPI_Finalize: MPI_COMM_WORLD and _SELF exist. */
 bool env_world_active(void);
 /* For sessions. Connects to the run if needed; errors end the process. */

@@ -49,6 +49,17 @@ bool env_forked(void)
     return atomic_load(&run_phase) == PHASE_FORKED;
 }
 
+const char *env_outside(void)
+{
+    if (env_forked())
+        return " (this process was forked from a rank, and is no part of its "
+               "run)";
+    if (env_active()) return "";
+    return atomic_load(&world_phase) == PHASE_OVER
+               ? " (MPI_Finalize has been called)"
+               : " (MPI_Init has not been called)";
+}
+
 static void in_child(void)
 {
     atomic_store(&run_phase, PHASE_FORKED);
@@ -170,7 +181,7 @@ static int start(int required, int *provided, const char *function)
     if (!atomic_compare_exchange_strong(&world_phase, &before, PHASE_STARTING))
         return error_raise(NULL, MPI_ERR_OTHER, function,
                            before == PHASE_OVER
-                               ? "MPI cannot be initialized after MPI_Finalize"
+                               ? "MPI cannot be initialized again"
                                : "MPI is initialized already");
     pthread_mutex_lock(&lifecycle);
     run_start(required, function);
