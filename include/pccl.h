@@ -37,7 +37,8 @@
  * return pcclSuccess and only free the child's copy. The child may create its
  * own. The library closes its sockets in the child before fork() returns there,
  * so a child that outlives its parent does not hide the parent's death. All
- * descriptors are closed at exec.
+ * descriptors are closed at exec. A program that closes those of the library is
+ * out of its run: calls return pcclMasterConnectionFailed.
  *
  * NULL where a pointer is required is pcclInvalidArgument. Before pcclInit any
  * call is pcclNotInitialized, except the master functions, pcclGetBuildInfo,

@@ -3,6 +3,7 @@
 
 #include "clock.h"
 
+#include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -65,13 +66,19 @@ static int until_tick(const struct io_loop *l)
     return left < 3600 * 1000 ? (int)left : 3600 * 1000;
 }
 
-void io_loop_run(struct io_loop *l)
+bool io_loop_run(struct io_loop *l)
 {
     while (!l->stopping) {
         struct epoll_event batch[BATCH];
         l->release(l->user);
         int count = epoll_wait(l->fd, batch, BATCH, until_tick(l));
+        bool lost = count < 0 && errno != EINTR;
         l->acquire(l->user);
+        if (lost) {
+            /* The bell's number may be a file of the program by now. */
+            atomic_store(&l->rung, true);
+            return false;
+        }
         for (int i = 0; i < count; i++) {
             struct io_watch *w = batch[i].data.ptr;
             /* Left by another thread, or by a callback of this batch. */
@@ -82,6 +89,7 @@ void io_loop_run(struct io_loop *l)
         l->due = clock_ns(CLOCK_MONOTONIC) + l->period;
         l->tick(l->user);
     }
+    return true;
 }
 
 void io_loop_stop(struct io_loop *l)

@@ -52,8 +52,9 @@ bool io_loop_watch(struct io_loop *l, struct io_watch *w, uint32_t events);
 void io_loop_pace(struct io_loop *l, pccl_ns period);
 
 /* Runs until io_loop_stop(), which a callback calls. The lock is held, except
- * while it waits. */
-void io_loop_run(struct io_loop *l);
+ * while it waits. False: it cannot wait, as somebody has closed its
+ * descriptors. */
+bool io_loop_run(struct io_loop *l);
 void io_loop_stop(struct io_loop *l);
 
 /* From any thread, also without the lock. */

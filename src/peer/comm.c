@@ -177,7 +177,10 @@ static void *background_thread(void *comm)
     pcclComm_t *c = comm;
     (void)float_env_enter(); /* not the one of the thread that connected */
     pthread_mutex_lock(&c->lock);
-    io_loop_run(&c->background.loop);
+    if (!io_loop_run(&c->background.loop)) {
+        session_gone(c->session, "the program has closed all descriptors");
+        progress_changed(c);
+    }
     pthread_mutex_unlock(&c->lock);
     return NULL;
 }
