@@ -41,7 +41,7 @@ int keyval_create(enum attr_owner owner, callback *copy, callback *drop,
                   int *keyval_out, void *extra)
 {
     struct keyval *keyval = calloc(1, sizeof *keyval);
-    if (!keyval) return MPI_ERR_NO_MEM;
+    if (!keyval) return note_no_memory();
     object_init(&keyval->object, keyval_destroy);
     keyval->owner = owner;
     keyval->copy = copy;
@@ -49,17 +49,17 @@ int keyval_create(enum attr_owner owner, callback *copy, callback *drop,
     keyval->extra = extra;
     if (!handle_open(HANDLE_KEYVAL, &keyval->object)) {
         free(keyval);
-        return MPI_ERR_NO_MEM;
+        return note_no_memory();
     }
     *keyval_out = keyval_id(keyval);
     return MPI_SUCCESS;
 }
 
-int keyval_free(enum attr_owner owner, int *handle, const char *function)
+int keyval_free(enum attr_owner owner, int *handle)
 {
-    struct keyval *keyval = handle ? keyval_find(*handle) : NULL;
+    struct keyval *keyval = keyval_find(*handle);
     if (!keyval || keyval->owner != owner)
-        return error_raise(NULL, MPI_ERR_KEYVAL, function, "invalid keyval");
+        return error_note(MPI_ERR_KEYVAL, "invalid keyval");
     /* Freed again, as delete callbacks may do: it stays until the last
      * attribute of it is gone. */
     facade_lock();

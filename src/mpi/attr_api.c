@@ -40,198 +40,102 @@ static bool predefined_key(int keyval)
     return keyval >= KEY_FIRST && keyval <= KEY_LAST;
 }
 
-MPI_PUBLIC(Comm_create_keyval);
-int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function *copy,
-                            MPI_Comm_delete_attr_function *drop, int *keyval,
-                            void *extra)
+/* The attributes of an object; `handle` is given to the callbacks. */
+struct attributed {
+    enum attr_owner kind;
+    any_handle handle;
+    struct attribute **list;
+};
+
+static struct attributed of_comm(struct comm *comm)
 {
-    if (!keyval) return RAISE_ARG(NULL, "null keyval");
-    int result = keyval_create(ATTR_COMM, (callback *)copy, (callback *)drop,
-                               keyval, extra);
-    return result == MPI_SUCCESS ? result : RAISE_NO_MEMORY(NULL);
+    return (struct attributed){ATTR_COMM, comm->object.handle,
+                               &comm->attributes};
 }
 
-MPI_PUBLIC(Keyval_create);
-int PMPI_Keyval_create(MPI_Copy_function *copy, MPI_Delete_function *drop,
-                       int *keyval, void *extra)
+static struct attributed of_type(struct type *type)
 {
-    return PMPI_Comm_create_keyval(copy, drop, keyval, extra);
+    return (struct attributed){ATTR_TYPE, type->object.handle,
+                               &type->attributes};
 }
 
-MPI_PUBLIC(Comm_free_keyval);
-int PMPI_Comm_free_keyval(int *keyval)
+static struct keyval *key_find(const struct attributed *owner, int key)
 {
-    return keyval_free(ATTR_COMM, keyval, __func__);
-}
-
-MPI_PUBLIC(Keyval_free);
-int PMPI_Keyval_free(int *keyval)
-{
-    return keyval_free(ATTR_COMM, keyval, __func__);
-}
-
-static int comm_set(MPI_Comm handle, int key, void *value, int type,
-                    const char *function)
-{
-    struct comm *comm = comm_find(handle);
     struct keyval *keyval = keyval_find(key);
-    if (!comm)
-        return error_raise(NULL, MPI_ERR_COMM, function,
-                           "invalid communicator");
-    if (!keyval || keyval->owner != ATTR_COMM)
-        return error_raise(comm, MPI_ERR_KEYVAL, function, "invalid keyval");
-    int result = attr_set(handle, &comm->attributes, keyval, value, type);
-    if (result == MPI_SUCCESS) return result;
-    return error_raise(comm, result, function, "a delete callback failed");
+    if (keyval && keyval->owner == owner->kind) return keyval;
+    error_note(MPI_ERR_KEYVAL, "invalid keyval");
+    return NULL;
 }
 
-static int comm_get(MPI_Comm handle, int key, struct attribute *found,
-                    int *flag, const char *function)
+static int set(struct attributed owner, int key, void *value, int type)
 {
-    struct comm *comm = comm_find(handle);
-    if (!comm)
-        return error_raise(NULL, MPI_ERR_COMM, function,
-                           "invalid communicator");
-    if (!flag) return error_raise(comm, MPI_ERR_ARG, function, "null flag");
-    if (predefined_key(key)) {
+    struct keyval *keyval = key_find(&owner, key);
+    if (!keyval) return MPI_ERR_KEYVAL;
+    int result = attr_set(owner.handle, owner.list, keyval, value, type);
+    if (result == MPI_SUCCESS) return result;
+    return error_note(result, "a delete callback failed");
+}
+
+static int get(struct attributed owner, int key, struct attribute *found,
+               int *flag)
+{
+    if (owner.kind == ATTR_COMM && predefined_key(key)) {
         found->value = predefined(key);
         found->type = VALUE_POINTER;
         *flag = found->value != NULL;
         return MPI_SUCCESS;
     }
-    struct keyval *keyval = keyval_find(key);
-    if (!keyval || keyval->owner != ATTR_COMM)
-        return error_raise(comm, MPI_ERR_KEYVAL, function, "invalid keyval");
-    *flag = attr_get(&comm->attributes, keyval, found);
+    struct keyval *keyval = key_find(&owner, key);
+    if (!keyval) return MPI_ERR_KEYVAL;
+    *flag = attr_get(owner.list, keyval, found);
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Comm_set_attr);
-int PMPI_Comm_set_attr(MPI_Comm handle, int key, void *value)
-{
-    return comm_set(handle, key, value, VALUE_POINTER, __func__);
-}
-
-MPI_PUBLIC(Attr_put);
-int PMPI_Attr_put(MPI_Comm handle, int key, void *value)
-{
-    return comm_set(handle, key, value, VALUE_POINTER, __func__);
-}
-
-MPI_PUBLIC(Comm_get_attr);
-int PMPI_Comm_get_attr(MPI_Comm handle, int key, void *value, int *flag)
+static int get_pointer(struct attributed owner, int key, void *value, int *flag)
 {
     struct attribute found = {0};
-    int result = comm_get(handle, key, &found, flag, __func__);
+    int result = get(owner, key, &found, flag);
     if (result == MPI_SUCCESS && *flag && value) *(void **)value = found.value;
     return result;
 }
 
-MPI_PUBLIC(Attr_get);
-int PMPI_Attr_get(MPI_Comm handle, int key, void *value, int *flag)
+static int delete (struct attributed owner, int key)
 {
-    return PMPI_Comm_get_attr(handle, key, value, flag);
-}
-
-MPI_PUBLIC(Comm_delete_attr);
-int PMPI_Comm_delete_attr(MPI_Comm handle, int key)
-{
-    COMM_OR_RETURN(comm, handle);
-    struct keyval *keyval = keyval_find(key);
-    if (!keyval || keyval->owner != ATTR_COMM)
-        return RAISE(comm, MPI_ERR_KEYVAL, "invalid keyval");
-    int result = attr_delete(handle, &comm->attributes, keyval);
+    struct keyval *keyval = key_find(&owner, key);
+    if (!keyval) return MPI_ERR_KEYVAL;
+    int result = attr_delete(owner.handle, owner.list, keyval);
     if (result == MPI_SUCCESS) return result;
-    return RAISE(comm, result, "the delete callback failed");
+    return error_note(result, "the delete callback failed");
 }
 
-MPI_PUBLIC(Attr_delete);
-int PMPI_Attr_delete(MPI_Comm handle, int key)
-{
-    return PMPI_Comm_delete_attr(handle, key);
-}
-
-/* -------------------------------------------------------------------- types */
-
-MPI_PUBLIC(Type_create_keyval);
-int PMPI_Type_create_keyval(MPI_Type_copy_attr_function *copy,
-                            MPI_Type_delete_attr_function *drop, int *keyval,
-                            void *extra)
-{
-    if (!keyval) return RAISE_ARG(NULL, "null keyval");
-    int result = keyval_create(ATTR_TYPE, (callback *)copy, (callback *)drop,
-                               keyval, extra);
-    return result == MPI_SUCCESS ? result : RAISE_NO_MEMORY(NULL);
-}
-
-MPI_PUBLIC(Type_free_keyval);
-int PMPI_Type_free_keyval(int *keyval)
-{
-    return keyval_free(ATTR_TYPE, keyval, __func__);
-}
-
-static int type_lookup(MPI_Datatype handle, int key, struct type **type,
-                       struct keyval **keyval, const char *function)
-{
-    *type = type_find(handle);
-    if (!*type)
-        return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
-    *keyval = keyval_find(key);
-    if (!*keyval || (*keyval)->owner != ATTR_TYPE)
-        return error_raise(NULL, MPI_ERR_KEYVAL, function, "invalid keyval");
-    return MPI_SUCCESS;
-}
-
-static int type_set(MPI_Datatype handle, int key, void *value, int how,
-                    const char *function)
-{
-    struct type *type = NULL;
-    struct keyval *keyval = NULL;
-    int result = type_lookup(handle, key, &type, &keyval, function);
-    if (result != MPI_SUCCESS) return result;
-    result = attr_set(handle, &type->attributes, keyval, value, how);
-    if (result == MPI_SUCCESS) return result;
-    return error_raise(NULL, result, function, "a delete callback failed");
-}
-
-static int type_get(MPI_Datatype handle, int key, struct attribute *found,
-                    int *flag, const char *function)
-{
-    struct type *type = NULL;
-    struct keyval *keyval = NULL;
-    int result = type_lookup(handle, key, &type, &keyval, function);
-    if (result != MPI_SUCCESS) return result;
-    if (!flag) return error_raise(NULL, MPI_ERR_ARG, function, "null flag");
-    *flag = attr_get(&type->attributes, keyval, found);
-    return MPI_SUCCESS;
-}
-
-MPI_PUBLIC(Type_set_attr);
-int PMPI_Type_set_attr(MPI_Datatype handle, int key, void *value)
-{
-    return type_set(handle, key, value, VALUE_POINTER, __func__);
-}
-
-MPI_PUBLIC(Type_get_attr);
-int PMPI_Type_get_attr(MPI_Datatype handle, int key, void *value, int *flag)
-{
-    struct attribute found = {0};
-    int result = type_get(handle, key, &found, flag, __func__);
-    if (result == MPI_SUCCESS && *flag && value) *(void **)value = found.value;
-    return result;
-}
-
-MPI_PUBLIC(Type_delete_attr);
-int PMPI_Type_delete_attr(MPI_Datatype handle, int key)
-{
-    struct type *type = NULL;
-    struct keyval *keyval = NULL;
-    int result = type_lookup(handle, key, &type, &keyval, __func__);
-    if (result != MPI_SUCCESS) return result;
-    result = attr_delete(handle, &type->attributes, keyval);
-    if (result == MPI_SUCCESS) return result;
-    return RAISE(NULL, result, "the delete callback failed");
-}
+/* The calls for a kind of object. */
+#define ATTRIBUTES(name, kind, find)                                           \
+    int mpi_##name##_create_keyval(MPI_##name##_copy_attr_function *copy,      \
+                                   MPI_##name##_delete_attr_function *drop,    \
+                                   int *keyval, void *extra)                   \
+    {                                                                          \
+        return keyval_create(kind, (callback *)copy, (callback *)drop, keyval, \
+                             extra);                                           \
+    }                                                                          \
+    int mpi_##name##_free_keyval(int *keyval)                                  \
+    {                                                                          \
+        return keyval_free(kind, keyval);                                      \
+    }                                                                          \
+    int mpi_##name##_set_attr(struct find *object, int key, void *value)       \
+    {                                                                          \
+        return set(of_##find(object), key, value, VALUE_POINTER);              \
+    }                                                                          \
+    int mpi_##name##_get_attr(struct find *object, int key, void *value,       \
+                              int *flag)                                       \
+    {                                                                          \
+        return get_pointer(of_##find(object), key, value, flag);               \
+    }                                                                          \
+    int mpi_##name##_delete_attr(struct find *object, int key)                 \
+    {                                                                          \
+        return delete (of_##find(object), key);                                \
+    }
+ATTRIBUTES(Comm, ATTR_COMM, comm)
+ATTRIBUTES(Type, ATTR_TYPE, type)
 
 /* ------------------------------------------------------------------ Fortran */
 
@@ -271,34 +175,35 @@ static void value_deliver(const struct attribute *found, bool builtin, int key,
         *(intptr_t *)out = bits;
 }
 
-int MPII_Comm_set_attr(MPI_Comm comm, int key, void *value, int type)
+static int raise(int result, const char *function)
 {
-    return comm_set(comm, key, value, type, "MPI_Comm_set_attr");
+    if (result == MPI_SUCCESS) return result;
+    return error_raise_noted(NULL, result, function);
 }
 
-int MPII_Comm_get_attr(MPI_Comm comm, int key, void *value, int *flag, int type)
-{
-    struct attribute found = {0};
-    int result = comm_get(comm, key, &found, flag, "MPI_Comm_get_attr");
-    if (result == MPI_SUCCESS && *flag)
-        value_deliver(&found, predefined_key(key), key, type, value);
-    return result;
-}
-
-int MPII_Type_set_attr(MPI_Datatype handle, int key, void *value, int type)
-{
-    return type_set(handle, key, value, type, "MPI_Type_set_attr");
-}
-
-int MPII_Type_get_attr(MPI_Datatype handle, int key, void *value, int *flag,
-                       int type)
-{
-    struct attribute found = {0};
-    int result = type_get(handle, key, &found, flag, "MPI_Type_get_attr");
-    if (result == MPI_SUCCESS && *flag)
-        value_deliver(&found, false, key, type, value);
-    return result;
-}
+/* The names of functions are those of C. */
+#define FORTRAN(name, handle_t, find, error_class)                             \
+    int MPII_##name##_set_attr(handle_t handle, int key, void *value,          \
+                               int type)                                       \
+    {                                                                          \
+        struct find *object = find##_find(handle);                             \
+        int result = object ? set(of_##find(object), key, value, type)         \
+                            : error_note(error_class, "invalid handle");       \
+        return raise(result, "MPI_" #name "_set_attr");                        \
+    }                                                                          \
+    int MPII_##name##_get_attr(handle_t handle, int key, void *value,          \
+                               int *flag, int type)                            \
+    {                                                                          \
+        struct attribute found = {0};                                          \
+        struct find *object = find##_find(handle);                             \
+        int result = object ? get(of_##find(object), key, &found, flag)        \
+                            : error_note(error_class, "invalid handle");       \
+        if (result == MPI_SUCCESS && *flag)                                    \
+            value_deliver(&found, predefined_key(key), key, type, value);      \
+        return raise(result, "MPI_" #name "_get_attr");                        \
+    }
+FORTRAN(Comm, MPI_Comm, comm, MPI_ERR_COMM)
+FORTRAN(Type, MPI_Datatype, type, MPI_ERR_TYPE)
 
 int MPII_Win_set_attr(MPI_Win win, int key, void *value, int type)
 {

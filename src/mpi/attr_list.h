@@ -38,9 +38,10 @@ struct attribute {
 };
 
 struct keyval *keyval_find(int handle);
+/* These return noted classes. */
 int keyval_create(enum attr_owner owner, callback *copy, callback *drop,
                   int *keyval_out, void *extra);
-int keyval_free(enum attr_owner owner, int *handle, const char *function);
+int keyval_free(enum attr_owner owner, int *handle);
 int attr_set(any_handle handle, struct attribute **list, struct keyval *keyval,
              void *value, int type);
 int attr_delete(any_handle handle, struct attribute **list,

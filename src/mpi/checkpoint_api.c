@@ -48,12 +48,9 @@ int PCCL_Save_state(MPI_Comm handle, const PCCL_Shared_state *state,
                     const char *directory, int keep)
 {
     rank_use_opt_in();
-    COMM_OR_RETURN(comm, handle);
+    WORLD_OR_RETURN(comm, handle);
     if (!state || !directory) return RAISE_ARG(comm, "null state or directory");
     if (keep < 0) return RAISE_ARG(comm, "negative keep");
-    if (!comm->follows_world)
-        return RAISE(comm, MPI_ERR_COMM,
-                     "not MPI_COMM_WORLD or a duplicate of it");
     pcclComm_t *pccl = files_begin();
     if (!pccl) return RAISE_NO_MEMORY(comm);
     pcclSharedState_t shared = {.revision = state->revision,

@@ -12,17 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+int elastic_note(pcclComm_t *pccl, int error_class, pcclResult_t result)
+{
+    char detail[256] = "";
+    (void)pcclGetLastError(pccl, detail, sizeof detail);
+    return error_note(error_class, "%s%s%s", pcclGetErrorString(result),
+                      *detail ? ": " : "", detail);
+}
+
 static int elastic_error(struct comm *comm, pcclResult_t result,
                          const char *function)
 {
-    char detail[256] = "";
-    (void)pcclGetLastError(world.pccl, detail, sizeof detail);
     int error_class = result == pcclPendingAsyncOps      ? MPI_ERR_PENDING
-                      : result == pcclInvalidUsage       ? MPI_ERR_OTHER
                       : result == pcclRankConnectionLost ? MPIX_ERR_PROC_FAILED
                                                          : MPI_ERR_OTHER;
-    return error_raise(comm, error_class, function, "%s%s%s",
-                       pcclGetErrorString(result), *detail ? ": " : "", detail);
+    error_class = elastic_note(world.pccl, error_class, result);
+    return error_raise_noted(comm, error_class, function);
 }
 
 int PCCL_Drain_requested(int *flag)
@@ -58,54 +63,45 @@ static bool collectives_are_over(void)
     return !coll_any_pending();
 }
 
-#define PENDING_TEXT "a nonblocking collective is not complete"
+/* A change of the view that all members call for. */
+static int change(struct comm *comm, bool optimizes, const char *function)
+{
+    if (!collectives_are_over())
+        return error_raise(comm, MPI_ERR_PENDING, function,
+                           "a nonblocking collective is not complete");
+    pcclResult_t result = optimizes ? pcclOptimizeTopology(world.pccl)
+                                    : pcclUpdateTopology(world.pccl);
+    if (result != pcclSuccess) return elastic_error(comm, result, function);
+    if (!world_refresh())
+        return error_raise(comm, MPI_ERR_NO_MEM, function, "out of memory");
+    rank_use_updated();
+    world_restart_sequences();
+    return MPI_SUCCESS;
+}
 
 int PCCL_Update_topology(MPI_Comm handle)
 {
     rank_use_opt_in();
-    COMM_OR_RETURN(comm, handle);
-    if (!comm->follows_world)
-        return RAISE(comm, MPI_ERR_COMM,
-                     "not MPI_COMM_WORLD or a duplicate of it");
+    WORLD_OR_RETURN(comm, handle);
     if (!world.pccl) return MPI_SUCCESS;
     leave_if_asked();
-    if (!collectives_are_over())
-        return RAISE(comm, MPI_ERR_PENDING, PENDING_TEXT);
-    pcclResult_t result = pcclUpdateTopology(world.pccl);
-    if (result != pcclSuccess) return elastic_error(comm, result, __func__);
-    if (!world_refresh()) return RAISE_NO_MEMORY(comm);
-    rank_use_updated();
-    world_restart_sequences();
-    return MPI_SUCCESS;
+    return change(comm, false, __func__);
 }
 
 int PCCL_Optimize_topology(MPI_Comm handle)
 {
     rank_use_opt_in();
-    COMM_OR_RETURN(comm, handle);
-    if (!comm->follows_world)
-        return RAISE(comm, MPI_ERR_COMM,
-                     "not MPI_COMM_WORLD or a duplicate of it");
+    WORLD_OR_RETURN(comm, handle);
     if (!world.pccl || atomic_load(&world.view)->size == 1) return MPI_SUCCESS;
-    if (!collectives_are_over())
-        return RAISE(comm, MPI_ERR_PENDING, PENDING_TEXT);
-    pcclResult_t result = pcclOptimizeTopology(world.pccl);
-    if (result != pcclSuccess) return elastic_error(comm, result, __func__);
-    if (!world_refresh()) return RAISE_NO_MEMORY(comm);
-    rank_use_updated();
-    world_restart_sequences();
-    return MPI_SUCCESS;
+    return change(comm, true, __func__);
 }
 
 int PCCL_Are_peers_pending(MPI_Comm handle, int *flag)
 {
     rank_use_opt_in();
-    COMM_OR_RETURN(comm, handle);
+    WORLD_OR_RETURN(comm, handle);
     bool pending = false;
     if (!flag) return RAISE_ARG(comm, "null flag");
-    if (!comm->follows_world)
-        return RAISE(comm, MPI_ERR_COMM,
-                     "not MPI_COMM_WORLD or a duplicate of it");
     if (world.pccl) {
         pcclResult_t result = pcclArePeersPending(world.pccl, &pending);
         if (result != pcclSuccess) return elastic_error(comm, result, __func__);
@@ -126,10 +122,7 @@ static _Atomic uint64_t alone_step, alone_samples, alone_target;
 int PCCL_Report_progress(MPI_Comm handle, uint64_t step, uint64_t samples,
                          uint64_t target)
 {
-    COMM_OR_RETURN(comm, handle);
-    if (!comm->follows_world)
-        return RAISE(comm, MPI_ERR_COMM,
-                     "not MPI_COMM_WORLD or a duplicate of it");
+    WORLD_OR_RETURN(comm, handle);
     if (samples > PCCL_SAMPLES_MAX)
         return RAISE_ARG(comm, "more samples than can be counted");
     if (!world.pccl) {
@@ -145,12 +138,9 @@ int PCCL_Report_progress(MPI_Comm handle, uint64_t step, uint64_t samples,
 
 int PCCL_Get_progress(MPI_Comm handle, PCCL_Progress *progress)
 {
-    COMM_OR_RETURN(comm, handle);
+    WORLD_OR_RETURN(comm, handle);
     pcclProgress_t p = {.size = sizeof p};
     if (!progress) return RAISE_ARG(comm, "null progress");
-    if (!comm->follows_world)
-        return RAISE(comm, MPI_ERR_COMM,
-                     "not MPI_COMM_WORLD or a duplicate of it");
     if (!world.pccl) {
         p.step = atomic_load(&alone_step);
         p.samples = atomic_load(&alone_samples);
@@ -241,29 +231,14 @@ int PCCL_State_set_revision(PCCL_Shared_state *state, uint64_t revision)
     return MPI_SUCCESS;
 }
 
-static int sync_error(struct comm *comm, pcclResult_t result,
-                      const char *function)
-{
-    char detail[256] = "";
-    (void)pcclGetLastError(world.pccl, detail, sizeof detail);
-    int error_class = result == pcclPendingAsyncOps   ? MPI_ERR_PENDING
-                      : result == pcclInvalidArgument ? MPI_ERR_ARG
-                                                      : MPI_ERR_OTHER;
-    return error_raise(comm, error_class, function, "%s%s%s",
-                       pcclGetErrorString(result), *detail ? ": " : "", detail);
-}
-
 int PCCL_Sync_shared_state(MPI_Comm handle, PCCL_Shared_state *state,
                            int strategy, MPI_Count *received)
 {
     rank_use_opt_in();
-    COMM_OR_RETURN(comm, handle);
+    WORLD_OR_RETURN(comm, handle);
     if (!state) return RAISE_ARG(comm, "null state");
     if (strategy < PCCL_SYNC_POPULAR || strategy > PCCL_SYNC_SEND)
         return RAISE_ARG(comm, "unknown strategy");
-    if (!comm->follows_world)
-        return RAISE(comm, MPI_ERR_COMM,
-                     "not MPI_COMM_WORLD or a duplicate of it");
     if (received) *received = 0;
     pcclSharedState_t shared = {.revision = state->revision + state->synced,
                                 .count = (size_t)state->count,
@@ -273,7 +248,13 @@ int PCCL_Sync_shared_state(MPI_Comm handle, PCCL_Shared_state *state,
         pcclResult_t result = pcclSynchronizeSharedState(
             world.pccl, &shared, (pcclSharedStateSyncStrategy_t)strategy,
             &info);
-        if (result != pcclSuccess) return sync_error(comm, result, __func__);
+        if (result != pcclSuccess) {
+            int error_class = result == pcclPendingAsyncOps   ? MPI_ERR_PENDING
+                              : result == pcclInvalidArgument ? MPI_ERR_ARG
+                                                              : MPI_ERR_OTHER;
+            error_class = elastic_note(world.pccl, error_class, result);
+            return error_raise_noted(comm, error_class, __func__);
+        }
         if (received) *received = (MPI_Count)info.rx_bytes;
     }
     state->revision = shared.revision;

@@ -1,21 +1,10 @@
 /* elastic_partial.c - implements PCCL_Allreduce_partial of mpi_pccl.h. */
 #include "coll.h"
-#include "mpi_comm.h"
+#include "elastic.h"
 #include "rank_use.h"
 #include "type.h"
 
-#include <mpi_pccl.h>
 #include <string.h>
-
-static int partial_error(struct comm *comm, pcclResult_t result)
-{
-    char detail[256] = "";
-    (void)pcclGetLastError(world.pccl, detail, sizeof detail);
-    int error_class =
-        result == pcclInvalidArgument ? MPI_ERR_ARG : MPI_ERR_OTHER;
-    return error_raise(comm, error_class, "PCCL_Allreduce_partial", "%s%s%s",
-                       pcclGetErrorString(result), *detail ? ": " : "", detail);
-}
 
 /* A process alone has all of its own vector. */
 static void copy_alone(const void *send, void *recv, MPI_Count count,
@@ -47,20 +36,14 @@ static void fill_info(const pcclPartialInfo_t *from,
                                 parts[i].weight, (int)parts[i].contributors};
 }
 
-static int check(struct comm *comm, const void *sendbuf, const void *recvbuf,
-                 MPI_Count count, const PCCL_Partial_options *options)
+/* Returns a noted class. */
+static int check(const void *sendbuf, const void *recvbuf, MPI_Count count,
+                 const PCCL_Partial_options *options)
 {
-    static const char function[] = "PCCL_Allreduce_partial";
-    if (!comm->follows_world)
-        return error_raise(comm, MPI_ERR_COMM, function,
-                           "not MPI_COMM_WORLD or a duplicate of it");
-    if (count < 0)
-        return error_raise(comm, MPI_ERR_COUNT, function, "negative count");
+    if (count < 0) return error_note(MPI_ERR_COUNT, "negative count");
     if (count > 0 && (!sendbuf || !recvbuf || recvbuf == MPI_IN_PLACE))
-        return error_raise(comm, MPI_ERR_BUFFER, function, "null buffer");
-    if (!options)
-        return error_raise(comm, MPI_ERR_ARG, function, "null options");
-    return MPI_SUCCESS;
+        return error_note(MPI_ERR_BUFFER, "null buffer");
+    return options ? MPI_SUCCESS : error_note(MPI_ERR_ARG, "null options");
 }
 
 int PCCL_Allreduce_partial(const void *sendbuf, void *recvbuf, MPI_Count count,
@@ -69,9 +52,9 @@ int PCCL_Allreduce_partial(const void *sendbuf, void *recvbuf, MPI_Count count,
                            PCCL_Partial_info *info)
 {
     rank_use_opt_in();
-    COMM_OR_RETURN(comm, handle);
-    int error = check(comm, sendbuf, recvbuf, count, options);
-    if (error != MPI_SUCCESS) return error;
+    WORLD_OR_RETURN(comm, handle);
+    int error = check(sendbuf, recvbuf, count, options);
+    if (error != MPI_SUCCESS) return error_raise_noted(comm, error, __func__);
     const struct type *type = type_find(datatype);
     pcclDataType_t element = pcclUint8;
     int scale = 0;
@@ -98,7 +81,11 @@ int PCCL_Allreduce_partial(const void *sendbuf, void *recvbuf, MPI_Count count,
                                  .evict_after = options->evict_after};
     pcclResult_t result =
         pcclAllReducePartial(send, recvbuf, &d, world.pccl, &got);
-    if (result != pcclSuccess) return partial_error(comm, result);
+    if (result != pcclSuccess) {
+        error = result == pcclInvalidArgument ? MPI_ERR_ARG : MPI_ERR_OTHER;
+        error = elastic_note(world.pccl, error, result);
+        return error_raise_noted(comm, error, __func__);
+    }
     if (info) fill_info(&got, parts, scale, info);
     return MPI_SUCCESS;
 }

@@ -224,35 +224,27 @@ int PMPI_Finalize(void)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Initialized);
-int PMPI_Initialized(int *flag)
+int mpi_Initialized(int *flag)
 {
     enum phase now = atomic_load(&world_phase);
-    if (!flag) return RAISE_ARG(NULL, "null flag");
     *flag = now == PHASE_ACTIVE || now == PHASE_OVER;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Finalized);
-int PMPI_Finalized(int *flag)
+int mpi_Finalized(int *flag)
 {
-    if (!flag) return RAISE_ARG(NULL, "null flag");
     *flag = atomic_load(&world_phase) == PHASE_OVER;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Query_thread);
-int PMPI_Query_thread(int *provided)
+int mpi_Query_thread(int *provided)
 {
-    if (!provided) return RAISE_ARG(NULL, "null level");
     *provided = thread_level;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Is_thread_main);
-int PMPI_Is_thread_main(int *flag)
+int mpi_Is_thread_main(int *flag)
 {
-    if (!flag) return RAISE_ARG(NULL, "null flag");
     *flag = pthread_equal(main_thread, pthread_self()) != 0;
     return MPI_SUCCESS;
 }
@@ -293,10 +285,9 @@ double PMPI_Wtick(void)
     return (double)tick.tv_sec + 1e-9 * (double)tick.tv_nsec;
 }
 
-MPI_PUBLIC(Get_processor_name);
-int PMPI_Get_processor_name(char *name, int *length)
+int mpi_Get_processor_name(char *name, int *length)
 {
-    if (!name || !length) return RAISE_ARG(NULL, "null name");
+    if (!name) return note_argument("null name");
     if (gethostname(name, MPI_MAX_PROCESSOR_NAME - 1) != 0)
         snprintf(name, MPI_MAX_PROCESSOR_NAME, "localhost");
     name[MPI_MAX_PROCESSOR_NAME - 1] = 0;
@@ -304,19 +295,16 @@ int PMPI_Get_processor_name(char *name, int *length)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Get_version);
-int PMPI_Get_version(int *version, int *subversion)
+int mpi_Get_version(int *version, int *subversion)
 {
-    if (!version || !subversion) return RAISE_ARG(NULL, "null version");
     *version = MPI_VERSION;
     *subversion = MPI_SUBVERSION;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Get_library_version);
-int PMPI_Get_library_version(char *version, int *length)
+int mpi_Get_library_version(char *version, int *length)
 {
-    if (!version || !length) return RAISE_ARG(NULL, "null version");
+    if (!version) return note_argument("null version");
     snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING,
              "PCCL/MPI %s: elastic, fault-tolerant collectives over libpccl.\n"
              "Not MPICH; offers %s. Functions beyond its\n"
@@ -333,20 +321,18 @@ int PMPI_Pcontrol(const int level, ...)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Alloc_mem);
-int PMPI_Alloc_mem(MPI_Aint size, MPI_Info info, void *base)
+int mpi_Alloc_mem(MPI_Aint size, MPI_Info info, void *base)
 {
     (void)info;
-    if (size < 0 || !base) return RAISE_ARG(NULL, "negative size or null base");
+    if (size < 0 || !base) return note_argument("negative size or null base");
     void *memory = NULL;
     if (posix_memalign(&memory, 64, size ? (size_t)size : 1) != 0)
-        return RAISE_NO_MEMORY(NULL);
+        return note_no_memory();
     *(void **)base = memory;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Free_mem);
-int PMPI_Free_mem(void *base)
+int mpi_Free_mem(void *base)
 {
     free(base);
     return MPI_SUCCESS;

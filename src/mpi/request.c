@@ -136,52 +136,57 @@ static void give_empty(MPI_Status *status)
     status_give(status, &empty);
 }
 
-#define REQUEST_OR_RETURN(variable, handle)                                    \
-    if (!(handle)) return RAISE_ARG(NULL, "null request");                     \
-    struct request *variable = request_find(*(handle));                        \
-    if (!variable && *(handle) != MPI_REQUEST_NULL)                            \
-    return RAISE(NULL, MPI_ERR_REQUEST, "invalid request 0x%08x",              \
-                 HANDLE_BITS(*(handle)))
-
-MPI_PUBLIC(Wait);
-int PMPI_Wait(MPI_Request *handle, MPI_Status *status)
+static int note_invalid(MPI_Request handle)
 {
-    REQUEST_OR_RETURN(request, handle);
+    return error_note(MPI_ERR_REQUEST, "invalid request 0x%08x",
+                      HANDLE_BITS(handle));
+}
+
+static bool is_none(const struct request *request, MPI_Request handle)
+{
+    return !request && handle != MPI_REQUEST_NULL;
+}
+
+/* MPI_Wait; with a flag MPI_Test. */
+static int one(MPI_Request *handle, int *flag, MPI_Status *status,
+               const char *function)
+{
+    struct request *request = request_find(*handle);
+    if (is_none(request, *handle))
+        return error_raise_noted(NULL, note_invalid(*handle), function);
+    if (flag) *flag = 1;
     if (idle(request)) {
         give_empty(status);
         return MPI_SUCCESS;
+    }
+    if (flag) {
+        *flag = request->kind->progress(request);
+        if (!*flag) return MPI_SUCCESS;
+        return complete(request, handle, status, function);
     }
     struct call_wait w;
     waiting_begins(&w);
     while (!request->kind->progress(request))
-        if (waiting_turn(&w)) waiting_request(&w, request, __func__);
+        if (waiting_turn(&w)) waiting_request(&w, request, function);
     waiting_over(&w);
-    return complete(request, handle, status, __func__);
+    return complete(request, handle, status, function);
 }
 
-MPI_PUBLIC(Test);
-int PMPI_Test(MPI_Request *handle, int *flag, MPI_Status *status)
+int mpi_Wait(MPI_Request *handle, MPI_Status *status, const char *function)
 {
-    REQUEST_OR_RETURN(request, handle);
-    if (!flag) return RAISE_ARG(NULL, "null flag");
-    *flag = 1;
-    if (idle(request)) {
-        give_empty(status);
-        return MPI_SUCCESS;
-    }
-    *flag = request->kind->progress(request);
-    if (!*flag) return MPI_SUCCESS;
-    return complete(request, handle, status, __func__);
+    return one(handle, NULL, status, function);
 }
 
-MPI_PUBLIC(Request_get_status);
-int PMPI_Request_get_status(MPI_Request handle, int *flag, MPI_Status *status)
+int mpi_Test(MPI_Request *handle, int *flag, MPI_Status *status,
+             const char *function)
+{
+    return one(handle, flag, status, function);
+}
+
+int mpi_Request_get_status(MPI_Request handle, int *flag, MPI_Status *status)
 {
     struct request *request = request_find(handle);
-    if (!request && handle != MPI_REQUEST_NULL)
-        return RAISE(NULL, MPI_ERR_REQUEST, "invalid request 0x%08x",
-                     HANDLE_BITS(handle));
-    if (!flag) return RAISE_ARG(NULL, "null flag");
+    if (is_none(request, handle)) return note_invalid(handle);
     *flag = idle(request) || request->kind->progress(request);
     if (idle(request))
         give_empty(status);
@@ -197,11 +202,10 @@ int PMPIX_Request_is_complete(MPI_Request handle)
     return idle(request) || request->kind->progress(request);
 }
 
-MPI_PUBLIC(Request_free);
-int PMPI_Request_free(MPI_Request *handle)
+int mpi_Request_free(MPI_Request *handle)
 {
-    REQUEST_OR_RETURN(request, handle);
-    if (!request) return RAISE(NULL, MPI_ERR_REQUEST, "null request");
+    struct request *request = request_find(*handle);
+    if (!request) return note_invalid(*handle);
     /* operations in flight end on their own; no caller waits for them */
     requests_reap();
     *handle = MPI_REQUEST_NULL;
@@ -214,43 +218,43 @@ int PMPI_Request_free(MPI_Request *handle)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Cancel);
-int PMPI_Cancel(MPI_Request *handle)
+int mpi_Cancel(MPI_Request *handle, const char *function)
 {
-    REQUEST_OR_RETURN(request, handle);
+    struct request *request = request_find(*handle);
+    if (is_none(request, *handle))
+        return error_raise_noted(NULL, note_invalid(*handle), function);
     if (idle(request))
-        return RAISE(NULL, MPI_ERR_REQUEST, "the request is not active");
-    if (!request->kind->cancel)
-        return RAISE(request->comm, MPI_ERR_UNSUPPORTED_OPERATION,
-                     "this kind of request cannot be cancelled");
-    int result = request->kind->cancel(request);
-    if (result != MPI_SUCCESS)
-        return error_raise_noted(request->comm, result, __func__);
-    return MPI_SUCCESS;
+        return error_raise(NULL, MPI_ERR_REQUEST, function,
+                           "the request is not active");
+    int result = request->kind->cancel
+                     ? request->kind->cancel(request)
+                     : error_note(MPI_ERR_UNSUPPORTED_OPERATION,
+                                  "this kind of request cannot be cancelled");
+    if (result == MPI_SUCCESS) return result;
+    return error_raise_noted(request->comm, result, function);
 }
 
-MPI_PUBLIC(Start);
-int PMPI_Start(MPI_Request *handle)
+int mpi_Start(MPI_Request *handle, const char *function)
 {
-    REQUEST_OR_RETURN(request, handle);
+    struct request *request = request_find(*handle);
     if (!request || !request->persistent || request->active)
-        return RAISE(NULL, MPI_ERR_REQUEST,
-                     "not an inactive persistent request");
+        return error_raise(NULL, MPI_ERR_REQUEST, function,
+                           "not an inactive persistent request");
     status_empty(&request->status);
     request->error = MPI_SUCCESS;
     int result = request->kind->start(request);
     if (result != MPI_SUCCESS)
-        return error_raise_noted(request->comm, result, __func__);
+        return error_raise_noted(request->comm, result, function);
     request->active = true;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Startall);
-int PMPI_Startall(int count, MPI_Request handles[])
+int mpi_Startall(int count, MPI_Request handles[], const char *function)
 {
-    if (count < 0) return RAISE(NULL, MPI_ERR_COUNT, "negative count");
+    if (count < 0)
+        return error_raise(NULL, MPI_ERR_COUNT, function, "negative count");
     for (int i = 0; i < count; i++) {
-        int result = PMPI_Start(&handles[i]);
+        int result = mpi_Start(&handles[i], function);
         if (result != MPI_SUCCESS) return result;
     }
     return MPI_SUCCESS;
@@ -258,17 +262,13 @@ int PMPI_Startall(int count, MPI_Request handles[])
 
 /* -------------------------------------------------------------------- lists */
 
-static int list_check(int count, const MPI_Request handles[],
-                      const char *function)
+static int list_check(int count, const MPI_Request handles[])
 {
-    if (count < 0)
-        return error_raise(NULL, MPI_ERR_COUNT, function, "negative count");
-    if (count > 0 && !handles)
-        return error_raise(NULL, MPI_ERR_ARG, function, "null requests");
+    if (count < 0) return error_note(MPI_ERR_COUNT, "negative count");
+    if (count > 0 && !handles) return note_argument("null requests");
     for (int i = 0; i < count; i++)
         if (handles[i] != MPI_REQUEST_NULL && !request_find(handles[i]))
-            return error_raise(NULL, MPI_ERR_REQUEST, function,
-                               "request %d is invalid", i);
+            return error_note(MPI_ERR_REQUEST, "request %d is invalid", i);
     return MPI_SUCCESS;
 }
 
@@ -288,26 +288,27 @@ static MPI_Status *list_status(MPI_Status *statuses, int i)
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
-/* Reports requests that are complete. */
-static int list_complete(int count, MPI_Request handles[], MPI_Status *statuses,
-                         const char *function)
+/* Reports requests that are complete: those of the indices, or all. */
+static int list_complete(int count, MPI_Request handles[], const int *indices,
+                         MPI_Status *statuses, const char *function)
 {
     struct comm *comm = NULL;
     bool failed = false;
-    for (int i = 0; i < count; i++) {
-        struct request *request = request_find(handles[i]);
+    for (int k = 0; k < count; k++) {
+        MPI_Request *handle = &handles[indices ? indices[k] : k];
+        struct request *request = request_find(*handle);
+        MPI_Status *status = list_status(statuses, k);
         int error = MPI_SUCCESS;
         if (idle(request)) {
-            give_empty(list_status(statuses, i));
+            give_empty(status);
         } else {
             if (request->error != MPI_SUCCESS && !comm && request->comm) {
                 comm = request->comm;
                 object_retain(&comm->object);
             }
-            error =
-                request_report(request, &handles[i], list_status(statuses, i));
+            error = request_report(request, handle, status);
         }
-        list_error(statuses, i, error, &failed);
+        list_error(statuses, k, error, &failed);
     }
     if (!failed) return MPI_SUCCESS;
     int result =
@@ -354,67 +355,65 @@ static bool list_progress(int count, MPI_Request handles[], int *known)
     return all;
 }
 
-MPI_PUBLIC(Waitall);
-int PMPI_Waitall(int count, MPI_Request handles[], MPI_Status *statuses)
+/* MPI_Waitall; with a flag MPI_Testall. */
+static int all(int count, MPI_Request handles[], int *flag,
+               MPI_Status *statuses, const char *function)
 {
-    int result = list_check(count, handles, __func__);
-    int known = 0;
+    int result = list_check(count, handles), known = 0;
+    if (result != MPI_SUCCESS) return error_raise_noted(NULL, result, function);
     struct call_wait w;
-    if (result != MPI_SUCCESS) return result;
+    bool done;
     waiting_begins(&w);
-    while (!list_progress(count, handles, &known))
+    while (!(done = list_progress(count, handles, &known)) && !flag)
         if (waiting_turn(&w))
-            waiting_request(&w, request_find(handles[known]), __func__);
+            waiting_request(&w, request_find(handles[known]), function);
     waiting_over(&w);
-    return list_complete(count, handles, statuses, __func__);
+    if (flag) *flag = done;
+    return done ? list_complete(count, handles, NULL, statuses, function)
+                : MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Testall);
-int PMPI_Testall(int count, MPI_Request handles[], int *flag,
-                 MPI_Status *statuses)
+int mpi_Waitall(int count, MPI_Request handles[], MPI_Status *statuses,
+                const char *function)
 {
-    int result = list_check(count, handles, __func__);
-    if (result != MPI_SUCCESS) return result;
-    if (!flag) return RAISE_ARG(NULL, "null flag");
-    int known = 0;
-    *flag = list_progress(count, handles, &known);
-    if (!*flag) return MPI_SUCCESS;
-    return list_complete(count, handles, statuses, __func__);
+    return all(count, handles, NULL, statuses, function);
+}
+
+int mpi_Testall(int count, MPI_Request handles[], int *flag,
+                MPI_Status *statuses, const char *function)
+{
+    return all(count, handles, flag, statuses, function);
 }
 
 /* The calls that free nothing: requests stay as they are. */
 
-MPI_PUBLIC(Request_get_status_all);
-int PMPI_Request_get_status_all(int count, const MPI_Request handles[],
-                                int *flag, MPI_Status statuses[])
+int mpi_Request_get_status_all(int count, const MPI_Request handles[],
+                               int *flag, MPI_Status statuses[])
 {
-    int result = list_check(count, handles, __func__);
+    int result = list_check(count, handles);
     if (result != MPI_SUCCESS) return result;
-    if (!flag) return RAISE_ARG(NULL, "null flag");
     *flag = 1;
     for (int i = 0; i < count; i++) {
         int done;
-        (void)PMPI_Request_get_status(handles[i], &done,
-                                      list_status(statuses, i));
+        (void)mpi_Request_get_status(handles[i], &done,
+                                     list_status(statuses, i));
         *flag = *flag && done;
     }
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Request_get_status_any);
-int PMPI_Request_get_status_any(int count, const MPI_Request handles[],
-                                int *index, int *flag, MPI_Status *status)
+int mpi_Request_get_status_any(int count, const MPI_Request handles[],
+                               int *index, int *flag, MPI_Status *status)
 {
-    int result = list_check(count, handles, __func__);
+    int result = list_check(count, handles);
     if (result != MPI_SUCCESS) return result;
-    if (!index || !flag) return RAISE_ARG(NULL, "null pointer");
     bool any = false;
     *index = MPI_UNDEFINED;
     *flag = 0;
     for (int i = 0; i < count && !*flag; i++) {
         if (idle(request_find(handles[i]))) continue;
         any = true;
-        (void)PMPI_Request_get_status(handles[i], flag, status);
+        (void)mpi_Request_get_status(handles[i], flag, status);
         if (*flag) *index = i;
     }
     if (any) return MPI_SUCCESS;
@@ -423,147 +422,105 @@ int PMPI_Request_get_status_any(int count, const MPI_Request handles[],
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Request_get_status_some);
-int PMPI_Request_get_status_some(int count, const MPI_Request handles[],
-                                 int *done, int indices[],
-                                 MPI_Status statuses[])
+int mpi_Request_get_status_some(int count, const MPI_Request handles[],
+                                int *done, int indices[], MPI_Status statuses[])
 {
-    int result = list_check(count, handles, __func__);
+    int result = list_check(count, handles);
     if (result != MPI_SUCCESS) return result;
-    if (!done || (count > 0 && !indices))
-        return RAISE_ARG(NULL, "null pointer");
+    if (count > 0 && !indices) return note_argument("null indices");
     bool any = false;
     *done = 0;
     for (int i = 0; i < count; i++) {
         int ended_one;
         if (idle(request_find(handles[i]))) continue;
         any = true;
-        (void)PMPI_Request_get_status(handles[i], &ended_one,
-                                      list_status(statuses, *done));
+        (void)mpi_Request_get_status(handles[i], &ended_one,
+                                     list_status(statuses, *done));
         if (ended_one) indices[(*done)++] = i;
     }
     if (!any) *done = MPI_UNDEFINED;
     return MPI_SUCCESS;
 }
 
-enum { ANY_PENDING = -1, ANY_NONE = MPI_UNDEFINED };
+enum { SOME_PENDING = -1, SOME_NONE = MPI_UNDEFINED };
 
-/* Index of a complete request, after one poll. */
-static int any_progress(int count, MPI_Request handles[])
+/* The indices of complete requests, after one poll, and their number: at most
+ * so many, or SOME_*. With `wait` not SOME_PENDING. */
+static int some(int count, MPI_Request handles[], int indices[], int most,
+                bool wait, const char *function)
 {
-    bool some = false, moved = false;
-    move_together();
-    for (int i = 0; i < count; i++) {
-        struct request *request = request_find(handles[i]);
-        if (idle(request)) continue;
-        some = true;
-        if (ended(request, &moved)) return i;
-    }
-    return some ? ANY_PENDING : ANY_NONE;
-}
-
-MPI_PUBLIC(Waitany);
-int PMPI_Waitany(int count, MPI_Request handles[], int *index,
-                 MPI_Status *status)
-{
-    int result = list_check(count, handles, __func__);
     struct call_wait w;
-    if (result != MPI_SUCCESS) return result;
-    if (!index) return RAISE_ARG(NULL, "null index");
-    waiting_begins(&w);
-    while ((*index = any_progress(count, handles)) == ANY_PENDING)
-        if (waiting_turn(&w)) waiting_requests(&w, __func__);
-    waiting_over(&w);
-    if (*index == ANY_NONE) {
-        give_empty(status);
-        return MPI_SUCCESS;
-    }
-    return complete(request_find(handles[*index]), &handles[*index], status,
-                    __func__);
-}
-
-MPI_PUBLIC(Testany);
-int PMPI_Testany(int count, MPI_Request handles[], int *index, int *flag,
-                 MPI_Status *status)
-{
-    int result = list_check(count, handles, __func__);
-    if (result != MPI_SUCCESS) return result;
-    if (!index || !flag) return RAISE_ARG(NULL, "null index or flag");
-    int found = any_progress(count, handles);
-    *flag = found != ANY_PENDING;
-    *index = found < 0 ? MPI_UNDEFINED : found;
-    if (found == ANY_NONE) give_empty(status);
-    if (found < 0) return MPI_SUCCESS;
-    return complete(request_find(handles[found]), &handles[found], status,
-                    __func__);
-}
-
-/* Reports all complete requests. Returns their number, or ANY_*. */
-static int some_progress(int count, MPI_Request handles[], int indices[])
-{
     int found = 0;
-    bool some = false, moved = false;
-    move_together();
-    for (int i = 0; i < count; i++) {
-        struct request *request = request_find(handles[i]);
-        if (idle(request)) continue;
-        some = true;
-        if (ended(request, &moved)) indices[found++] = i;
-    }
-    return found > 0 ? found : some ? ANY_PENDING : ANY_NONE;
-}
-
-static int some_complete(int found, MPI_Request handles[], int indices[],
-                         MPI_Status *statuses, const char *function)
-{
-    bool failed = false;
-    struct comm *comm = NULL;
-    for (int k = 0; k < found; k++) {
-        struct request *request = request_find(handles[indices[k]]);
-        if (request->error != MPI_SUCCESS && !comm && request->comm) {
-            comm = request->comm;
-            object_retain(&comm->object);
-        }
-        int error = request_report(request, &handles[indices[k]],
-                                   list_status(statuses, k));
-        list_error(statuses, k, error, &failed);
-    }
-    if (!failed) return MPI_SUCCESS;
-    int result =
-        error_raise(comm, MPI_ERR_IN_STATUS, function, "a request failed");
-    if (comm) object_release(&comm->object);
-    return result;
-}
-
-MPI_PUBLIC(Waitsome);
-int PMPI_Waitsome(int count, MPI_Request handles[], int *out_count,
-                  int indices[], MPI_Status *statuses)
-{
-    int result = list_check(count, handles, __func__);
-    struct call_wait w;
-    if (result != MPI_SUCCESS) return result;
-    if (!out_count || (count > 0 && !indices))
-        return RAISE_ARG(NULL, "null count or indices");
-    int found;
     waiting_begins(&w);
-    while ((found = some_progress(count, handles, indices)) == ANY_PENDING)
-        if (waiting_turn(&w)) waiting_requests(&w, __func__);
+    for (;;) {
+        bool any = false, moved = false;
+        move_together();
+        for (int i = 0; i < count && found < most; i++) {
+            struct request *request = request_find(handles[i]);
+            if (idle(request)) continue;
+            any = true;
+            if (ended(request, &moved)) indices[found++] = i;
+        }
+        if (found == 0) found = any ? SOME_PENDING : SOME_NONE;
+        if (found != SOME_PENDING || !wait) break;
+        found = 0;
+        if (waiting_turn(&w)) waiting_requests(&w, function);
+    }
     waiting_over(&w);
-    *out_count = found;
-    if (found == ANY_NONE) return MPI_SUCCESS;
-    return some_complete(found, handles, indices, statuses, __func__);
+    return found;
 }
 
-MPI_PUBLIC(Testsome);
-int PMPI_Testsome(int count, MPI_Request handles[], int *out_count,
-                  int indices[], MPI_Status *statuses)
+/* MPI_Waitany; with a flag MPI_Testany. */
+static int any(int count, MPI_Request handles[], int *index, int *flag,
+               MPI_Status *status, const char *function)
 {
-    int result = list_check(count, handles, __func__);
-    if (result != MPI_SUCCESS) return result;
-    if (!out_count || (count > 0 && !indices))
-        return RAISE_ARG(NULL, "null count or indices");
-    int found = some_progress(count, handles, indices);
-    *out_count = found == ANY_PENDING ? 0 : found;
+    int result = list_check(count, handles), at;
+    if (result != MPI_SUCCESS) return error_raise_noted(NULL, result, function);
+    int found = some(count, handles, &at, 1, !flag, function);
+    if (flag) *flag = found != SOME_PENDING;
+    *index = found > 0 ? at : MPI_UNDEFINED;
+    if (found == SOME_NONE) give_empty(status);
     if (found < 0) return MPI_SUCCESS;
-    return some_complete(found, handles, indices, statuses, __func__);
+    return complete(request_find(handles[at]), &handles[at], status, function);
+}
+
+int mpi_Waitany(int count, MPI_Request handles[], int *index,
+                MPI_Status *status, const char *function)
+{
+    return any(count, handles, index, NULL, status, function);
+}
+
+int mpi_Testany(int count, MPI_Request handles[], int *index, int *flag,
+                MPI_Status *status, const char *function)
+{
+    return any(count, handles, index, flag, status, function);
+}
+
+/* MPI_Waitsome, or MPI_Testsome. */
+static int several(int count, MPI_Request handles[], int *out_count,
+                   int indices[], MPI_Status *statuses, bool wait,
+                   const char *function)
+{
+    int result = list_check(count, handles);
+    if (result == MPI_SUCCESS && count > 0 && !indices)
+        result = note_argument("null indices");
+    if (result != MPI_SUCCESS) return error_raise_noted(NULL, result, function);
+    int found = some(count, handles, indices, count, wait, function);
+    *out_count = found == SOME_PENDING ? 0 : found;
+    if (found < 0) return MPI_SUCCESS;
+    return list_complete(found, handles, indices, statuses, function);
+}
+
+int mpi_Waitsome(int count, MPI_Request handles[], int *out_count,
+                 int indices[], MPI_Status *statuses, const char *function)
+{
+    return several(count, handles, out_count, indices, statuses, true,
+                   function);
+}
+
+int mpi_Testsome(int count, MPI_Request handles[], int *out_count,
+                 int indices[], MPI_Status *statuses, const char *function)
+{
+    return several(count, handles, out_count, indices, statuses, false,
+                   function);
 }

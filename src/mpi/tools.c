@@ -53,70 +53,62 @@ void tools_give_number(int number, int *to)
     if (to) *to = number;
 }
 
-/* A function with a constant result once the interface is initialized. */
-#define REFUSE_VARIANT(name, parameters, answer)                               \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name parameters                                                 \
+/* A function with a constant result. */
+#define REFUSE(name, parameters, answer)                                       \
+    int mpi_##name parameters                                                  \
     {                                                                          \
-        return tools_active() ? answer : MPI_T_ERR_NOT_INITIALIZED;            \
+        return answer;                                                         \
     }
 
 /* A query for a number of objects. */
-#define COUNT_VARIANT(name, number)                                            \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(int *count)                                                \
+#define COUNT(name, number)                                                    \
+    int mpi_##name(int *count)                                                 \
     {                                                                          \
-        TOOLS_BEGIN();                                                         \
         if (!count) return MPI_T_ERR_INVALID;                                  \
         *count = number;                                                       \
         return MPI_SUCCESS;                                                    \
     }
 
-COUNT_VARIANT(T_cvar_get_num, 0)
-COUNT_VARIANT(T_pvar_get_num, tools_pvar_count())
-COUNT_VARIANT(T_category_get_num, 1)
-COUNT_VARIANT(T_category_changed, 0)
-COUNT_VARIANT(T_event_get_num, TOOLS_EVENTS)
-COUNT_VARIANT(T_source_get_num, 1)
+COUNT(T_cvar_get_num, 0)
+COUNT(T_pvar_get_num, tools_pvar_count())
+COUNT(T_category_get_num, 1)
+COUNT(T_category_changed, 0)
+COUNT(T_event_get_num, TOOLS_EVENTS)
+COUNT(T_source_get_num, 1)
 
 /* --------------------------------------------------------- no such objects */
 
 #define NO_INDEX MPI_T_ERR_INVALID_INDEX
-REFUSE_VARIANT(T_cvar_get_info,
-               (int index, char *name, int *name_length, int *verbosity,
-                MPI_Datatype *type, MPI_T_enum *enumeration, char *text,
-                int *text_length, int *bind, int *scope),
-               NO_INDEX)
-REFUSE_VARIANT(T_cvar_handle_alloc,
-               (int index, void *object, MPI_T_cvar_handle *handle, int *count),
-               NO_INDEX)
-REFUSE_VARIANT(T_cvar_get_index, (const char *name, int *index),
-               MPI_T_ERR_INVALID_NAME)
+REFUSE(T_cvar_get_info,
+       (int index, char *name, int *name_length, int *verbosity,
+        MPI_Datatype *type, MPI_T_enum *enumeration, char *text,
+        int *text_length, int *bind, int *scope),
+       NO_INDEX)
+REFUSE(T_cvar_handle_alloc,
+       (int index, void *object, MPI_T_cvar_handle *handle, int *count),
+       NO_INDEX)
+REFUSE(T_cvar_get_index, (const char *name, int *index), MPI_T_ERR_INVALID_NAME)
 
 #define NO_HANDLE MPI_T_ERR_INVALID_HANDLE
-REFUSE_VARIANT(T_cvar_handle_free, (MPI_T_cvar_handle * handle), NO_HANDLE)
-REFUSE_VARIANT(T_cvar_read, (MPI_T_cvar_handle handle, void *buffer), NO_HANDLE)
-REFUSE_VARIANT(T_cvar_write, (MPI_T_cvar_handle handle, const void *buffer),
-               NO_HANDLE)
-REFUSE_VARIANT(T_enum_get_info,
-               (MPI_T_enum enumeration, int *count, char *name,
-                int *name_length),
-               NO_HANDLE)
-REFUSE_VARIANT(T_enum_get_item,
-               (MPI_T_enum enumeration, int index, int *value, char *name,
-                int *name_length),
-               NO_HANDLE)
+REFUSE(T_cvar_handle_free, (MPI_T_cvar_handle * handle), NO_HANDLE)
+REFUSE(T_cvar_read, (MPI_T_cvar_handle handle, void *buffer), NO_HANDLE)
+REFUSE(T_cvar_write, (MPI_T_cvar_handle handle, const void *buffer), NO_HANDLE)
+REFUSE(T_enum_get_info,
+       (MPI_T_enum enumeration, int *count, char *name, int *name_length),
+       NO_HANDLE)
+REFUSE(T_enum_get_item,
+       (MPI_T_enum enumeration, int index, int *value, char *name,
+        int *name_length),
+       NO_HANDLE)
 
 /* ---------------------------------------------------------- the category */
 
 static const char category[] = "pccl";
 
-MPI_PUBLIC(T_category_get_info);
-int PMPI_T_category_get_info(int index, char *name, int *name_length,
-                             char *text, int *text_length, int *cvars,
-                             int *pvars, int *categories)
+int mpi_T_category_get_info(int index, char *name, int *name_length, char *text,
+                            int *text_length, int *cvars, int *pvars,
+                            int *categories)
 {
-    TOOLS_BEGIN();
     if (index != 0) return NO_INDEX;
     tools_give(category, name, name_length);
     tools_give("operations, bytes, and changes of the membership", text,
@@ -127,20 +119,16 @@ int PMPI_T_category_get_info(int index, char *name, int *name_length,
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_category_get_index);
-int PMPI_T_category_get_index(const char *name, int *index)
+int mpi_T_category_get_index(const char *name, int *index)
 {
-    TOOLS_BEGIN();
     if (!name || !index) return MPI_T_ERR_INVALID;
     if (strcmp(name, category) != 0) return MPI_T_ERR_INVALID_NAME;
     *index = 0;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_category_get_num_events);
-int PMPI_T_category_get_num_events(int index, int *count)
+int mpi_T_category_get_num_events(int index, int *count)
 {
-    TOOLS_BEGIN();
     if (index != 0) return NO_INDEX;
     tools_give_number(TOOLS_EVENTS, count);
     return MPI_SUCCESS;
@@ -149,19 +137,17 @@ int PMPI_T_category_get_num_events(int index, int *count)
 /* Writes the numbers 0, 1, ... as far as there is room. */
 static int list_all(int index, int count, int length, int list[])
 {
-    TOOLS_BEGIN();
     if (index != 0) return NO_INDEX;
     for (int i = 0; list && i < length && i < count; i++) list[i] = i;
     return MPI_SUCCESS;
 }
 
-#define LIST_VARIANT(name, count)                                              \
-    MPI_PUBLIC(name);                                                          \
-    int PMPI_##name(int index, int length, int list[])                         \
+#define LIST(name, count)                                                      \
+    int mpi_##name(int index, int length, int list[])                          \
     {                                                                          \
         return list_all(index, count, length, list);                           \
     }
-LIST_VARIANT(T_category_get_cvars, 0)
-LIST_VARIANT(T_category_get_pvars, tools_pvar_count())
-LIST_VARIANT(T_category_get_categories, 0)
-LIST_VARIANT(T_category_get_events, TOOLS_EVENTS)
+LIST(T_category_get_cvars, 0)
+LIST(T_category_get_pvars, tools_pvar_count())
+LIST(T_category_get_categories, 0)
+LIST(T_category_get_events, TOOLS_EVENTS)

@@ -6,12 +6,9 @@
 #include "../../include/pccl.h"
 #include "facade.h"
 
-/* Between MPI_T_init_thread and MPI_T_finalize. */
+/* Between MPI_T_init_thread and MPI_T_finalize: then alone mpi_T_X is called.
+ */
 bool tools_active(void);
-#define TOOLS_BEGIN()                                                          \
-    do {                                                                       \
-        if (!tools_active()) return MPI_T_ERR_NOT_INITIALIZED;                 \
-    } while (0)
 
 /* Gives a text to the caller as MPI_T wants it: at most *size bytes with the
  * end, and its whole size in *size. NULL or a size of 0: only the size. */

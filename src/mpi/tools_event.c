@@ -102,14 +102,12 @@ static void give_layout(int number, MPI_Datatype types[], MPI_Aint places[],
     *elements = events[number].elements;
 }
 
-MPI_PUBLIC(T_event_get_info);
-int PMPI_T_event_get_info(int index, char *name, int *name_length,
-                          int *verbosity, MPI_Datatype types[],
-                          MPI_Aint displs[], int *elements,
-                          MPI_T_enum *enumeration, MPI_Info *info, char *text,
-                          int *text_length, int *bind)
+int mpi_T_event_get_info(int index, char *name, int *name_length,
+                         int *verbosity, MPI_Datatype types[],
+                         MPI_Aint displs[], int *elements,
+                         MPI_T_enum *enumeration, MPI_Info *info, char *text,
+                         int *text_length, int *bind)
 {
-    TOOLS_BEGIN();
     if (index < 0 || index >= TOOLS_EVENTS) return MPI_T_ERR_INVALID_INDEX;
     tools_give(events[index].name, name, name_length);
     tools_give(events[index].text, text, text_length);
@@ -121,10 +119,8 @@ int PMPI_T_event_get_info(int index, char *name, int *name_length,
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_event_get_index);
-int PMPI_T_event_get_index(const char *name, int *index)
+int mpi_T_event_get_index(const char *name, int *index)
 {
-    TOOLS_BEGIN();
     if (!name || !index) return MPI_T_ERR_INVALID;
     for (int i = 0; i < TOOLS_EVENTS; i++) {
         if (strcmp(events[i].name, name) != 0) continue;
@@ -134,13 +130,11 @@ int PMPI_T_event_get_index(const char *name, int *index)
     return MPI_T_ERR_INVALID_NAME;
 }
 
-MPI_PUBLIC(T_source_get_info);
-int PMPI_T_source_get_info(int index, char *name, int *name_length, char *text,
-                           int *text_length, MPI_T_source_order *order,
-                           MPI_Count *ticks_per_second, MPI_Count *max_ticks,
-                           MPI_Info *info)
+int mpi_T_source_get_info(int index, char *name, int *name_length, char *text,
+                          int *text_length, MPI_T_source_order *order,
+                          MPI_Count *ticks_per_second, MPI_Count *max_ticks,
+                          MPI_Info *info)
 {
-    TOOLS_BEGIN();
     if (index != 0) return MPI_T_ERR_INVALID_INDEX;
     tools_give("pccl", name, name_length);
     tools_give("the calls of this process; CLOCK_MONOTONIC", text, text_length);
@@ -151,10 +145,8 @@ int PMPI_T_source_get_info(int index, char *name, int *name_length, char *text,
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_source_get_timestamp);
-int PMPI_T_source_get_timestamp(int index, MPI_Count *time)
+int mpi_T_source_get_timestamp(int index, MPI_Count *time)
 {
-    TOOLS_BEGIN();
     if (index != 0) return MPI_T_ERR_INVALID_INDEX;
     if (!time) return MPI_T_ERR_INVALID;
     *time = now_ns();
@@ -165,16 +157,13 @@ int PMPI_T_source_get_timestamp(int index, MPI_Count *time)
 
 static int check(MPI_T_event_registration r)
 {
-    TOOLS_BEGIN();
     bool known = r && r->magic == REGISTRATION_MAGIC && !r->freed;
     return known ? MPI_SUCCESS : MPI_T_ERR_INVALID_HANDLE;
 }
 
-MPI_PUBLIC(T_event_handle_alloc);
-int PMPI_T_event_handle_alloc(int index, void *object, MPI_Info info,
-                              MPI_T_event_registration *handle)
+int mpi_T_event_handle_alloc(int index, void *object, MPI_Info info,
+                             MPI_T_event_registration *handle)
 {
-    TOOLS_BEGIN();
     if (index < 0 || index >= TOOLS_EVENTS) return MPI_T_ERR_INVALID_INDEX;
     if (!handle) return MPI_T_ERR_INVALID;
     MPI_T_event_registration r = calloc(1, sizeof *r);
@@ -220,9 +209,8 @@ static void end_freed(MPI_T_event_registration list)
     }
 }
 
-MPI_PUBLIC(T_event_handle_free);
-int PMPI_T_event_handle_free(MPI_T_event_registration handle, void *data,
-                             MPI_T_event_free_cb_function function)
+int mpi_T_event_handle_free(MPI_T_event_registration handle, void *data,
+                            MPI_T_event_free_cb_function function)
 {
     int result = check(handle);
     if (result != MPI_SUCCESS) return result;
@@ -236,10 +224,9 @@ int PMPI_T_event_handle_free(MPI_T_event_registration handle, void *data,
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_event_register_callback);
-int PMPI_T_event_register_callback(MPI_T_event_registration handle,
-                                   MPI_T_cb_safety safety, MPI_Info info,
-                                   void *data, MPI_T_event_cb_function function)
+int mpi_T_event_register_callback(MPI_T_event_registration handle,
+                                  MPI_T_cb_safety safety, MPI_Info info,
+                                  void *data, MPI_T_event_cb_function function)
 {
     int result = check(handle);
     int index = safety_index(safety);
@@ -252,9 +239,8 @@ int PMPI_T_event_register_callback(MPI_T_event_registration handle,
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_event_set_dropped_handler);
-int PMPI_T_event_set_dropped_handler(MPI_T_event_registration handle,
-                                     MPI_T_event_dropped_cb_function function)
+int mpi_T_event_set_dropped_handler(MPI_T_event_registration handle,
+                                    MPI_T_event_dropped_cb_function function)
 {
     int result = check(handle);
     if (result == MPI_SUCCESS) handle->dropped = function;
@@ -272,31 +258,26 @@ static int give_info(MPI_T_event_registration handle, MPI_Info *info)
                : MPI_T_ERR_MEMORY;
 }
 
-MPI_PUBLIC(T_event_handle_get_info);
-int PMPI_T_event_handle_get_info(MPI_T_event_registration handle,
-                                 MPI_Info *info)
+int mpi_T_event_handle_get_info(MPI_T_event_registration handle, MPI_Info *info)
 {
     return give_info(handle, info);
 }
 
-MPI_PUBLIC(T_event_handle_set_info);
-int PMPI_T_event_handle_set_info(MPI_T_event_registration handle, MPI_Info info)
+int mpi_T_event_handle_set_info(MPI_T_event_registration handle, MPI_Info info)
 {
     return check(handle);
 }
 
-MPI_PUBLIC(T_event_callback_get_info);
-int PMPI_T_event_callback_get_info(MPI_T_event_registration handle,
-                                   MPI_T_cb_safety safety, MPI_Info *info)
+int mpi_T_event_callback_get_info(MPI_T_event_registration handle,
+                                  MPI_T_cb_safety safety, MPI_Info *info)
 {
     if (check(handle) == MPI_SUCCESS && safety_index(safety) < 0)
         return MPI_T_ERR_INVALID;
     return give_info(handle, info);
 }
 
-MPI_PUBLIC(T_event_callback_set_info);
-int PMPI_T_event_callback_set_info(MPI_T_event_registration handle,
-                                   MPI_T_cb_safety safety, MPI_Info info)
+int mpi_T_event_callback_set_info(MPI_T_event_registration handle,
+                                  MPI_T_cb_safety safety, MPI_Info info)
 {
     int result = check(handle);
     if (result != MPI_SUCCESS) return result;
@@ -305,10 +286,8 @@ int PMPI_T_event_callback_set_info(MPI_T_event_registration handle,
 
 /* --------------------------------------------------------------- instances */
 
-MPI_PUBLIC(T_event_read);
-int PMPI_T_event_read(MPI_T_event_instance event, int element, void *buffer)
+int mpi_T_event_read(MPI_T_event_instance event, int element, void *buffer)
 {
-    TOOLS_BEGIN();
     if (!event) return MPI_T_ERR_INVALID_HANDLE;
     if (element < 0 || element >= events[event->number].elements)
         return MPI_T_ERR_INVALID_ITEM;
@@ -321,10 +300,8 @@ int PMPI_T_event_read(MPI_T_event_instance event, int element, void *buffer)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_event_copy);
-int PMPI_T_event_copy(MPI_T_event_instance event, void *buffer)
+int mpi_T_event_copy(MPI_T_event_instance event, void *buffer)
 {
-    TOOLS_BEGIN();
     if (!event) return MPI_T_ERR_INVALID_HANDLE;
     if (!buffer) return MPI_T_ERR_INVALID;
     bool member = events[event->number].elements == ELEMENTS_OF_MEMBER;
@@ -333,19 +310,15 @@ int PMPI_T_event_copy(MPI_T_event_instance event, void *buffer)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_event_get_source);
-int PMPI_T_event_get_source(MPI_T_event_instance event, int *source)
+int mpi_T_event_get_source(MPI_T_event_instance event, int *source)
 {
-    TOOLS_BEGIN();
     if (!event) return MPI_T_ERR_INVALID_HANDLE;
     tools_give_number(0, source);
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_event_get_timestamp);
-int PMPI_T_event_get_timestamp(MPI_T_event_instance event, MPI_Count *time)
+int mpi_T_event_get_timestamp(MPI_T_event_instance event, MPI_Count *time)
 {
-    TOOLS_BEGIN();
     if (!event) return MPI_T_ERR_INVALID_HANDLE;
     if (!time) return MPI_T_ERR_INVALID;
     *time = event->at;

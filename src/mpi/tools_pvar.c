@@ -118,13 +118,11 @@ static unsigned long long value_of(const struct pvar *pvar)
 
 /* ----------------------------------------------------------------- queries */
 
-MPI_PUBLIC(T_pvar_get_info);
-int PMPI_T_pvar_get_info(int index, char *name, int *name_length,
-                         int *verbosity, int *class, MPI_Datatype *type,
-                         MPI_T_enum *enumeration, char *text, int *text_length,
-                         int *bind, int *readonly, int *continuous, int *atomic)
+int mpi_T_pvar_get_info(int index, char *name, int *name_length, int *verbosity,
+                        int *class, MPI_Datatype *type, MPI_T_enum *enumeration,
+                        char *text, int *text_length, int *bind, int *readonly,
+                        int *continuous, int *atomic)
 {
-    TOOLS_BEGIN();
     if (index < 0 || index >= PVARS) return MPI_T_ERR_INVALID_INDEX;
     const struct pvar *pvar = &pvars[index];
     tools_give(pvar->name, name, name_length);
@@ -140,10 +138,8 @@ int PMPI_T_pvar_get_info(int index, char *name, int *name_length,
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_pvar_get_index);
-int PMPI_T_pvar_get_index(const char *name, int class, int *index)
+int mpi_T_pvar_get_index(const char *name, int class, int *index)
 {
-    TOOLS_BEGIN();
     if (!name || !index) return MPI_T_ERR_INVALID;
     for (int i = 0; i < PVARS; i++) {
         if (pvars[i].class != class || strcmp(pvars[i].name, name) != 0)
@@ -177,7 +173,6 @@ static bool session_valid(MPI_T_pvar_session session)
 /* The result for a pair that is none, or MPI_SUCCESS. */
 static int check(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
-    TOOLS_BEGIN();
     if (!session_valid(session)) return MPI_T_ERR_INVALID_SESSION;
     if (handle == MPI_T_PVAR_ALL_HANDLES || !handle ||
         handle->magic != HANDLE_MAGIC || handle->session != session)
@@ -191,10 +186,8 @@ static void handle_drop(MPI_T_pvar_handle handle)
     free(handle);
 }
 
-MPI_PUBLIC(T_pvar_session_create);
-int PMPI_T_pvar_session_create(MPI_T_pvar_session *session)
+int mpi_T_pvar_session_create(MPI_T_pvar_session *session)
 {
-    TOOLS_BEGIN();
     if (!session) return MPI_T_ERR_INVALID;
     *session = calloc(1, sizeof **session);
     if (!*session) return MPI_T_ERR_OUT_OF_SESSIONS;
@@ -202,10 +195,8 @@ int PMPI_T_pvar_session_create(MPI_T_pvar_session *session)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_pvar_session_free);
-int PMPI_T_pvar_session_free(MPI_T_pvar_session *session)
+int mpi_T_pvar_session_free(MPI_T_pvar_session *session)
 {
-    TOOLS_BEGIN();
     if (!session || !session_valid(*session)) return MPI_T_ERR_INVALID_SESSION;
     while ((*session)->first) {
         MPI_T_pvar_handle handle = (*session)->first;
@@ -218,12 +209,9 @@ int PMPI_T_pvar_session_free(MPI_T_pvar_session *session)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_pvar_handle_alloc);
-int PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int index,
-                             void *object, MPI_T_pvar_handle *handle,
-                             int *count)
+int mpi_T_pvar_handle_alloc(MPI_T_pvar_session session, int index, void *object,
+                            MPI_T_pvar_handle *handle, int *count)
 {
-    TOOLS_BEGIN();
     if (!session_valid(session)) return MPI_T_ERR_INVALID_SESSION;
     if (index < 0 || index >= PVARS) return MPI_T_ERR_INVALID_INDEX;
     if (!handle || !count) return MPI_T_ERR_INVALID;
@@ -241,11 +229,9 @@ int PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int index,
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_pvar_handle_free);
-int PMPI_T_pvar_handle_free(MPI_T_pvar_session session,
-                            MPI_T_pvar_handle *handle)
+int mpi_T_pvar_handle_free(MPI_T_pvar_session session,
+                           MPI_T_pvar_handle *handle)
 {
-    TOOLS_BEGIN();
     if (!handle) return MPI_T_ERR_INVALID;
     int result = check(session, *handle);
     if (result != MPI_SUCCESS) return result;
@@ -259,9 +245,8 @@ int PMPI_T_pvar_handle_free(MPI_T_pvar_session session,
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_pvar_read);
-int PMPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
-                     void *buffer)
+int mpi_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
+                    void *buffer)
 {
     int result = check(session, handle);
     if (result != MPI_SUCCESS) return result;
@@ -282,40 +267,34 @@ static int refuse(MPI_T_pvar_session session, MPI_T_pvar_handle handle, int why)
 static int refuse_one(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
                       int why)
 {
-    TOOLS_BEGIN();
     if (session_valid(session) && handle == MPI_T_PVAR_ALL_HANDLES)
         return MPI_SUCCESS;
     return refuse(session, handle, why);
 }
 
-MPI_PUBLIC(T_pvar_readreset);
-int PMPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
-                          void *buffer)
+int mpi_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
+                         void *buffer)
 {
     return refuse(session, handle, MPI_T_ERR_PVAR_NO_ATOMIC);
 }
 
-MPI_PUBLIC(T_pvar_write);
-int PMPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
-                      const void *buffer)
+int mpi_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
+                     const void *buffer)
 {
     return refuse(session, handle, MPI_T_ERR_PVAR_NO_WRITE);
 }
 
-MPI_PUBLIC(T_pvar_reset);
-int PMPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+int mpi_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
     return refuse_one(session, handle, MPI_T_ERR_PVAR_NO_WRITE);
 }
 
-MPI_PUBLIC(T_pvar_start);
-int PMPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+int mpi_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
     return refuse_one(session, handle, MPI_T_ERR_PVAR_NO_STARTSTOP);
 }
 
-MPI_PUBLIC(T_pvar_stop);
-int PMPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+int mpi_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
     return refuse_one(session, handle, MPI_T_ERR_PVAR_NO_STARTSTOP);
 }
