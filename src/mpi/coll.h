@@ -171,7 +171,7 @@ bool coll_again(struct comm *comm, const struct coll_key *key,
 void coll_end(struct coll *coll);
 void coll_forget(struct comm *comm);
 /* Runs it, or starts or stores a copy. Takes over all that coll owns. */
-int coll_go(struct coll *coll, struct mode mode);
+int coll_go(struct coll *coll, const struct mode *mode);
 /* Runs to the end and returns a noted class; frees nothing. */
 int coll_settle(struct coll *coll);
 /* Raises the error and frees all that coll owns. */

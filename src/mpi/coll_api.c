@@ -8,7 +8,7 @@
 /* ------------------------------------------------------------------- barrier
  */
 
-int mpi_Barrier(struct comm *comm, struct mode mode)
+int mpi_Barrier(struct comm *comm, const struct mode *mode)
 {
     OPEN_OR_AGAIN(comm, NULL, NULL, mode, .call = CALL_BARRIER);
     coll.call = CALL_BARRIER;
@@ -32,7 +32,7 @@ static void describe_bcast(struct coll *coll, struct block *send,
 }
 
 int mpi_Bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
-              struct comm *comm, struct mode mode)
+              struct comm *comm, const struct mode *mode)
 {
     OPEN_OR_AGAIN(comm, NULL, buffer, mode, .call = CALL_BCAST, .root = root,
                   .type = type, .count = count);
@@ -56,7 +56,7 @@ int mpi_Bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
 /* A reduction in an intercommunicator: `everyone` or the root is set. */
 static int reduction_inter(struct coll *coll, const void *sendbuf,
                            void *recvbuf, MPI_Count count, MPI_Datatype type,
-                           MPI_Op op, struct mode mode)
+                           MPI_Op op, const struct mode *mode)
 {
     bool sends = coll->reduction.everyone || coll->root >= 0;
     bool gets = coll->reduction.everyone || coll->root == MPI_ROOT;
@@ -92,7 +92,7 @@ static bool pccl_reduces(struct coll *coll)
  * caller has set keep* and fold. */
 static int reduction(struct coll *coll, const void *sendbuf, void *recvbuf,
                      MPI_Count count, MPI_Datatype type, MPI_Op op,
-                     struct mode mode)
+                     const struct mode *mode)
 {
     if (coll->comm->remote)
         return reduction_inter(coll, sendbuf, recvbuf, count, type, op, mode);
@@ -119,7 +119,7 @@ static int reduction(struct coll *coll, const void *sendbuf, void *recvbuf,
 
 int mpi_Allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
                   MPI_Datatype type, MPI_Op op, struct comm *comm,
-                  struct mode mode)
+                  const struct mode *mode)
 {
     OPEN_OR_AGAIN(comm, sendbuf, recvbuf, mode, .call = CALL_ALLREDUCE,
                   .type = type, .op = op, .count = count);
@@ -131,9 +131,10 @@ int mpi_Allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
 }
 
 int mpi_Scan(const void *sendbuf, void *recvbuf, MPI_Count count,
-             MPI_Datatype type, MPI_Op op, struct comm *comm, struct mode mode)
+             MPI_Datatype type, MPI_Op op, struct comm *comm,
+             const struct mode *mode)
 {
-    OPEN(comm, mode.function);
+    OPEN(comm, mode->function);
     coll.call = CALL_SCAN;
     coll.reduction.keep = true;
     coll.reduction.keep_count = count;
@@ -143,9 +144,9 @@ int mpi_Scan(const void *sendbuf, void *recvbuf, MPI_Count count,
 
 int mpi_Exscan(const void *sendbuf, void *recvbuf, MPI_Count count,
                MPI_Datatype type, MPI_Op op, struct comm *comm,
-               struct mode mode)
+               const struct mode *mode)
 {
-    OPEN(comm, mode.function);
+    OPEN(comm, mode->function);
     coll.call = CALL_EXSCAN;
     coll.reduction.keep = true;
     coll.reduction.keep_count = count;
@@ -174,7 +175,7 @@ static void reduce_to_root(struct coll *coll)
 
 int mpi_Reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
                MPI_Datatype type, MPI_Op op, int root, struct comm *comm,
-               struct mode mode)
+               const struct mode *mode)
 {
     /* A loss may change who gets the result. */
     bool may = world.policy != FAILURE_SHRINK;
@@ -196,9 +197,9 @@ int mpi_Reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
 
 int mpi_Reduce_scatter(const void *sendbuf, void *recvbuf,
                        struct numbers counts, MPI_Datatype type, MPI_Op op,
-                       struct comm *comm, struct mode mode)
+                       struct comm *comm, const struct mode *mode)
 {
-    OPEN(comm, mode.function);
+    OPEN(comm, mode->function);
     coll.call = CALL_REDUCE_SCATTER;
     MPI_Count total = 0;
     if (numbers_null(counts)) CHECK(MPI_ERR_ARG);
@@ -224,9 +225,9 @@ int mpi_Reduce_scatter(const void *sendbuf, void *recvbuf,
 
 int mpi_Reduce_scatter_block(const void *sendbuf, void *recvbuf,
                              MPI_Count count, MPI_Datatype type, MPI_Op op,
-                             struct comm *comm, struct mode mode)
+                             struct comm *comm, const struct mode *mode)
 {
-    OPEN(comm, mode.function);
+    OPEN(comm, mode->function);
     coll.call = CALL_REDUCE_SCATTER_BLOCK;
     if (count < 0) CHECK(MPI_ERR_COUNT);
     const struct group *members = comm_members(comm);

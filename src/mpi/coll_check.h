@@ -42,10 +42,10 @@ const char *check_text(int error_class);
 #define OPEN_OR_AGAIN(comm, sendbuf, recvbuf, mode, ...)                       \
     const struct coll_key key = {__VA_ARGS__};                                 \
     int again;                                                                 \
-    if ((mode).how == MODE_NOW &&                                              \
-        coll_again(comm, &key, sendbuf, recvbuf, (mode).function, &again))     \
+    if ((mode)->how == MODE_NOW &&                                             \
+        coll_again(comm, &key, sendbuf, recvbuf, (mode)->function, &again))    \
         return again;                                                          \
-    OPEN(comm, (mode).function);                                               \
+    OPEN(comm, (mode)->function);                                              \
     coll.key = key
 #define CHECK(call)                                                            \
     do {                                                                       \

@@ -137,9 +137,9 @@ static void gather_to_root(struct coll *coll)
 }
 
 int mpi_Gather(struct comm *comm, const struct coll_args *args,
-               struct mode mode)
+               const struct mode *mode)
 {
-    OPEN(comm, mode.function);
+    OPEN(comm, mode->function);
     coll.call = CALL_GATHER;
     CHECK(check_root(&coll, args->root));
     coll.step = step_exchange;
@@ -171,9 +171,9 @@ int mpi_Gather(struct comm *comm, const struct coll_args *args,
 }
 
 int mpi_Scatter(struct comm *comm, const struct coll_args *args,
-                struct mode mode)
+                const struct mode *mode)
 {
-    OPEN(comm, mode.function);
+    OPEN(comm, mode->function);
     coll.call = CALL_SCATTER;
     CHECK(check_root(&coll, args->root));
     coll.step = step_exchange;
@@ -200,9 +200,9 @@ int mpi_Scatter(struct comm *comm, const struct coll_args *args,
 }
 
 int mpi_Allgather(struct comm *comm, const struct coll_args *args,
-                  struct mode mode)
+                  const struct mode *mode)
 {
-    OPEN(comm, mode.function);
+    OPEN(comm, mode->function);
     coll.call = CALL_ALLGATHER;
     bool equal = !args->vector && !comm->remote;
     coll.step = equal ? step_allgather : step_exchange;
@@ -225,9 +225,9 @@ int mpi_Allgather(struct comm *comm, const struct coll_args *args,
 }
 
 int mpi_Alltoall(struct comm *comm, const struct coll_args *args,
-                 struct mode mode)
+                 const struct mode *mode)
 {
-    OPEN(comm, mode.function);
+    OPEN(comm, mode->function);
     coll.call = CALL_ALLTOALL;
     coll.step = step_exchange;
     coll.layout.describe = describe_alltoall;

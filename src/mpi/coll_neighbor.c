@@ -163,9 +163,9 @@ static int check_sides(struct coll *coll, const struct coll_args *args,
 
 /* The same block to each neighbour. */
 int mpi_Neighbor_allgather(struct comm *comm, const struct coll_args *args,
-                           struct mode mode)
+                           const struct mode *mode)
 {
-    OPEN(comm, mode.function);
+    OPEN(comm, mode->function);
     coll.call = CALL_NEIGHBOR_ALLGATHER;
     CHECK(check_sides(&coll, args, 0));
     for (int j = 0; j < out_degree(comm); j++) coll.layout.senddispls[j] = 0;
@@ -173,9 +173,9 @@ int mpi_Neighbor_allgather(struct comm *comm, const struct coll_args *args,
 }
 
 int mpi_Neighbor_alltoall(struct comm *comm, const struct coll_args *args,
-                          struct mode mode)
+                          const struct mode *mode)
 {
-    OPEN(comm, mode.function);
+    OPEN(comm, mode->function);
     coll.call = CALL_NEIGHBOR_ALLTOALL;
     CHECK(check_sides(&coll, args, args->vector));
     return coll_go(&coll, mode);

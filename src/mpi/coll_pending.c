@@ -344,24 +344,24 @@ static void slot_take(struct started *s, bool prepared)
     s->flight.ordered = true;
 }
 
-int coll_go(struct coll *from, struct mode mode)
+int coll_go(struct coll *from, const struct mode *mode)
 {
-    if (mode.how == MODE_NOW) return coll_run(from);
-    if (mode.how == MODE_STARTED)
+    if (mode->how == MODE_NOW) return coll_run(from);
+    if (mode->how == MODE_STARTED)
         rank_use_collective(from);
     else if (from->uses == USES_RANKS)
         rank_use_keep(from->function);
     struct request *request = request_make(from);
     if (!request) return coll_refuse(from, MPI_ERR_NO_MEM, "out of memory");
     struct started *s = request->state;
-    request->persistent = mode.how == MODE_PREPARED;
+    request->persistent = mode->how == MODE_PREPARED;
     slot_take(s, request->persistent);
     if (!request->persistent) {
         coll_pending_add(&s->flight);
         (void)coll_progress(&s->flight);
         request->active = true;
     }
-    int result = request_publish(request, mode.request);
+    int result = request_publish(request, mode->request);
     if (result == MPI_SUCCESS) return MPI_SUCCESS;
     return error_raise_noted(from->comm, result, from->function);
 }

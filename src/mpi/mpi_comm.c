@@ -39,11 +39,11 @@ enum { TAG_MEMBER_SHIFT = 26, TAG_CONTEXT_SHIFT = 42, TAG_LOST_SHIFT = 22 };
 
 struct comm *comm_find(MPI_Comm handle)
 {
-    if (!env_active()) return NULL;
     if (handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF) {
         if (!env_world_active()) return NULL;
         return handle == MPI_COMM_WORLD ? &comm_world : &comm_self;
     }
+    if (!env_active()) return NULL;
     return (struct comm *)handle_find(HANDLE_COMM, handle);
 }
 
@@ -402,7 +402,7 @@ static int duplicate_later(struct comm *comm, struct info *info, MPI_Comm *out,
     coll.agreement.made = comm_find(*out);
     coll_begin(&coll);
     return coll_go(&coll,
-                   (struct mode){.how = MODE_STARTED, .request = request});
+                   &(struct mode){.how = MODE_STARTED, .request = request});
 }
 
 MPI_PUBLIC(Comm_dup);

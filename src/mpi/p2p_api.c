@@ -13,13 +13,13 @@
 
 /* A request that is made; NULL: there is no memory. Starts it, or leaves that
  * to MPI_Start. */
-static int request_go(struct request *request, struct mode mode)
+static int request_go(struct request *request, const struct mode *mode)
 {
     if (!request) return note_no_memory();
-    request->persistent = mode.how == MODE_PREPARED;
+    request->persistent = mode->how == MODE_PREPARED;
     int result = MPI_SUCCESS;
     if (request->persistent)
-        rank_use_keep(mode.function);
+        rank_use_keep(mode->function);
     else
         result = request->kind->start(request);
     if (result != MPI_SUCCESS) {
@@ -27,7 +27,7 @@ static int request_go(struct request *request, struct mode mode)
         return result;
     }
     request->active = !request->persistent;
-    return request_publish(request, mode.request);
+    return request_publish(request, mode->request);
 }
 
 static void type_use(struct type *type, void (*change)(struct object *))
@@ -112,18 +112,19 @@ static int send_await(struct send *send, const char *function)
     return note_end(send->error, true);
 }
 
-static int send(struct send *what, MPI_Datatype type, struct mode mode)
+static int send(struct send *what, MPI_Datatype type, const struct mode *mode)
 {
     int result = send_check(what, type);
     if (result != MPI_SUCCESS) return result;
     TRACED(what->comm, what->dest, what->count * what->type->size,
-           mode.function);
-    if (mode.how == MODE_NOW) {
+           mode->function);
+    if (mode->how == MODE_NOW) {
         result = send_begin(what);
-        return result == MPI_SUCCESS ? send_await(what, mode.function) : result;
+        return result == MPI_SUCCESS ? send_await(what, mode->function)
+                                     : result;
     }
-    if (mode.how == MODE_STARTED && send_at_once(what, &result)) {
-        if (result == MPI_SUCCESS) *mode.request = request_over();
+    if (mode->how == MODE_STARTED && send_at_once(what, &result)) {
+        if (result == MPI_SUCCESS) *mode->request = request_over();
         return result;
     }
     struct request *request =
@@ -137,7 +138,8 @@ static int send(struct send *what, MPI_Datatype type, struct mode mode)
 
 #define SEND(name, how)                                                        \
     int mpi_##name(const void *buffer, MPI_Count count, MPI_Datatype type,     \
-                   int dest, int tag, struct comm *comm, struct mode mode)     \
+                   int dest, int tag, struct comm *comm,                       \
+                   const struct mode *mode)                                    \
     {                                                                          \
         struct send what = {.buffer = buffer,                                  \
                             .count = count,                                    \
@@ -294,21 +296,21 @@ static int await(struct receive *receive, MPI_Status *status,
 }
 
 int mpi_Recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
-             int tag, struct comm *comm, struct mode mode)
+             int tag, struct comm *comm, const struct mode *mode)
 {
     struct receive what = {.buffer = buffer,
                            .count = count,
                            .comm = comm,
-                           .blocking = mode.how == MODE_NOW};
+                           .blocking = mode->how == MODE_NOW};
     int result = receive_check(&what, type, source, tag);
     if (result != MPI_SUCCESS) return result;
-    TRACED(comm, source, count * what.type->size, mode.function);
-    if (mode.how != MODE_NOW)
+    TRACED(comm, source, count * what.type->size, mode->function);
+    if (mode->how != MODE_NOW)
         return request_go(receive_request(&receive_kind, sizeof(struct pending),
                                           &what, source, tag),
                           mode);
     receive_begin(&what, source, tag);
-    return await(&what, mode.status, mode.function);
+    return await(&what, mode->status, mode->function);
 }
 
 /* --------------------------------------------------------- send and receive */
@@ -355,7 +357,7 @@ static const struct request_kind both_kind = {.progress = both_progress,
 int mpi_Sendrecv(const void *sendbuf, MPI_Count sendcount,
                  MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
                  MPI_Count recvcount, MPI_Datatype recvtype, int source,
-                 int recvtag, struct comm *comm, struct mode mode)
+                 int recvtag, struct comm *comm, const struct mode *mode)
 {
     struct send out = {.buffer = sendbuf,
                        .count = sendcount,
@@ -366,12 +368,12 @@ int mpi_Sendrecv(const void *sendbuf, MPI_Count sendcount,
     struct receive in = {.buffer = recvbuf,
                          .count = recvcount,
                          .comm = comm,
-                         .blocking = mode.how == MODE_NOW};
+                         .blocking = mode->how == MODE_NOW};
     int result = send_check(&out, sendtype);
     if (result == MPI_SUCCESS)
         result = receive_check(&in, recvtype, source, recvtag);
     if (result != MPI_SUCCESS) return result;
-    if (mode.how != MODE_NOW) {
+    if (mode->how != MODE_NOW) {
         struct request *request = receive_request(
             &both_kind, sizeof(struct both), &in, source, recvtag);
         if (request) {
@@ -380,18 +382,18 @@ int mpi_Sendrecv(const void *sendbuf, MPI_Count sendcount,
         }
         return request_go(request, mode);
     }
-    TRACED(comm, source, recvcount * in.type->size, mode.function);
+    TRACED(comm, source, recvcount * in.type->size, mode->function);
     result = send_begin(&out);
     if (result != MPI_SUCCESS) return result;
     receive_begin(&in, source, recvtag);
-    int sent = send_await(&out, mode.function);
-    int received = await(&in, mode.status, mode.function);
+    int sent = send_await(&out, mode->function);
+    int received = await(&in, mode->status, mode->function);
     return sent != MPI_SUCCESS ? note_end(sent, true) : received;
 }
 
 int mpi_Sendrecv_replace(void *buffer, MPI_Count count, MPI_Datatype type,
                          int dest, int sendtag, int source, int recvtag,
-                         struct comm *comm, struct mode mode)
+                         struct comm *comm, const struct mode *mode)
 {
     return mpi_Sendrecv(buffer, count, type, dest, sendtag, buffer, count, type,
                         source, recvtag, comm, mode);
