@@ -242,6 +242,8 @@ int coll_gather_bytes(struct comm *comm, const void *mine, size_t size,
                       void *all);
 int coll_finish(void);
 
+/* Moves collectives and messages once. */
+void progress_once(void);
 /* Waits between polls: yields at first, then sleeps a little. */
 void backoff(unsigned *turn);
 

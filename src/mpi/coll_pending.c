@@ -204,6 +204,12 @@ bool coll_wait(void)
     return true;
 }
 
+void progress_once(void)
+{
+    coll_progress_all();
+    (void)transport_progress(0);
+}
+
 void backoff(unsigned *turn)
 {
     if (transport_progress(coll_any_pending() ? 0 : 1)) return;
@@ -263,8 +269,7 @@ static bool request_progress(struct request *request)
 {
     struct started *s = request->state;
     if (!coll_progress(&s->flight)) {
-        coll_progress_all();
-        (void)transport_progress(0);
+        progress_once();
     }
     return request_ended(request);
 }

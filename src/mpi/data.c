@@ -75,24 +75,14 @@ int MPIR_Err_create_code(int last, int fatal, const char function[], int line,
                       generic ? generic : "");
 }
 
-int MPIR_Err_return_comm(void *comm, const char function[], int code)
-{
-    (void)comm;
-    return error_raise_noted(NULL, code, function ? function : "MPI");
-}
-
-int MPIR_Err_return_win(void *win, const char function[], int code)
-{
-    (void)win;
-    return error_raise_noted(NULL, code, function ? function : "MPI");
-}
-
 #define RETURN(name)                                                           \
     int MPIR_Err_return_##name(void *object, const char function[], int code)  \
     {                                                                          \
         (void)object;                                                          \
         return error_raise_noted(NULL, code, function ? function : "MPI");     \
     }
+RETURN(comm)
+RETURN(win)
 RETURN(group)
 RETURN(session)
 RETURN(session_init)

@@ -74,6 +74,9 @@ struct object *handle_find(enum handle_kind kind, any_handle handle);
 /* Calls visit for every open handle of the kind, with facade_lock held. */
 void handle_each(enum handle_kind kind, void (*visit)(struct object *object));
 
+/* The name of an object, guarded by facade_lock. Returns a noted class. */
+int object_set_name(char name[MPI_MAX_OBJECT_NAME], const char *to);
+
 /* -------------------------------------------------------------- errors */
 
 /* Records the text for MPI_Error_string and calls the error handler of the

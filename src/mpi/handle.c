@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { CHUNK = 1024, CHUNKS = 4096 };
@@ -64,6 +65,15 @@ void object_release(struct object *object)
     int before = last ? 1 : atomic_fetch_sub(&object->references, 1);
     assert(before > 0);
     if (before == 1 && object->destroy) object->destroy(object);
+}
+
+int object_set_name(char name[MPI_MAX_OBJECT_NAME], const char *to)
+{
+    if (!to) return note_argument("null name");
+    facade_lock();
+    snprintf(name, MPI_MAX_OBJECT_NAME, "%s", to);
+    facade_unlock();
+    return MPI_SUCCESS;
 }
 
 static slot *slot_at(struct table *table, uint32_t index)

@@ -297,17 +297,9 @@ int PMPI_Comm_get_parent(MPI_Comm *parent)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Comm_set_name);
-int PMPI_Comm_set_name(MPI_Comm handle, const char *name)
+int mpi_Comm_set_name(struct comm *comm, const char *name)
 {
-    COMM_OR_RETURN(comm, handle);
-    if (!name) return RAISE_ARG(comm, "null name");
-    size_t length = strnlen(name, sizeof comm->name - 1);
-    facade_lock();
-    memcpy(comm->name, name, length);
-    comm->name[length] = 0;
-    facade_unlock();
-    return MPI_SUCCESS;
+    return object_set_name(comm->name, name);
 }
 
 MPI_PUBLIC(Comm_get_name);

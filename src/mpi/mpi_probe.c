@@ -46,8 +46,7 @@ static int probe(int source, int tag, struct comm *comm, int *flag,
         struct match_key key = p2p_key(comm, source, tag);
         bool there = p2p_probe(&key, comm, take, &found);
         if (!there && flag) {
-            coll_progress_all();
-            (void)transport_progress(0);
+            progress_once();
             there = p2p_probe(&key, comm, take, &found);
         }
         bool revoked = comm_revoked(comm);

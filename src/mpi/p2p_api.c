@@ -54,8 +54,7 @@ static bool send_ended(struct request *request)
 static bool send_progress(struct request *request)
 {
     if (send_ended(request)) return true;
-    coll_progress_all();
-    (void)transport_progress(0);
+    progress_once();
     return send_ended(request);
 }
 
@@ -200,8 +199,7 @@ static bool receive_ended(struct request *request)
 static bool receive_progress(struct request *request)
 {
     if (receive_ended(request)) return true;
-    coll_progress_all();
-    (void)transport_progress(0);
+    progress_once();
     return receive_ended(request);
 }
 
@@ -325,8 +323,7 @@ static bool both_progress(struct request *request)
 {
     struct both *both = request->state;
     if (!send_done(&both->out) || !atomic_load(&both->in.receive.done)) {
-        coll_progress_all();
-        (void)transport_progress(0);
+        progress_once();
     }
     if (!send_done(&both->out)) return false;
     if (!receive_progress(request)) return false;

@@ -62,23 +62,18 @@ static struct type *type_of(const struct parts *parts)
     return parts->sends ? parts->out.type : parts->in.type;
 }
 
-static void move(void)
-{
-    coll_progress_all();
-    (void)transport_progress(0);
-}
-
 static bool parts_progress(struct request *request)
 {
     struct parts *parts = request->state;
     if (parts->sends) {
-        if (!atomic_load(&parts->begun) || !send_done(&parts->out)) move();
+        if (!atomic_load(&parts->begun) || !send_done(&parts->out))
+            progress_once();
         if (!atomic_load(&parts->begun) || !send_done(&parts->out))
             return false;
         request->error = parts->out.error;
         return true;
     }
-    if (!atomic_load(&parts->in.done)) move();
+    if (!atomic_load(&parts->in.done)) progress_once();
     if (!atomic_load(&parts->in.done)) return false;
     request->status = parts->in.status;
     request->error = parts->in.error;
@@ -283,7 +278,7 @@ int mpi_Parrived(MPI_Request handle, int partition, int *flag,
     if (partition < 0 || partition >= parts->count)
         return error_raise(request->comm, MPI_ERR_ARG, function,
                            "partition %d of %d", partition, parts->count);
-    if (request->active && !atomic_load(&parts->in.done)) move();
+    if (request->active && !atomic_load(&parts->in.done)) progress_once();
     *flag = !request->active || atomic_load(&parts->in.done);
     return MPI_SUCCESS;
 }

@@ -332,8 +332,7 @@ static bool ended(struct request *request, bool *moved)
 static void move_together(void)
 {
     if (!coll_any_pending()) return;
-    coll_progress_all();
-    (void)transport_progress(0);
+    progress_once();
 }
 
 /* Whether all are complete, after one poll of each. The first `*known` are

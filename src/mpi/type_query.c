@@ -76,13 +76,7 @@ int mpi_Type_ub(struct type *type, MPI_Aint *ub)
 
 int mpi_Type_set_name(struct type *type, const char *name)
 {
-    if (!name) return note_argument("null name");
-    size_t length = strnlen(name, sizeof type->name - 1);
-    facade_lock();
-    memcpy(type->name, name, length);
-    type->name[length] = 0;
-    facade_unlock();
-    return MPI_SUCCESS;
+    return object_set_name(type->name, name);
 }
 
 MPI_PUBLIC(Type_get_name);
