@@ -143,7 +143,9 @@ LAYERS = {
                                    "src/reduce/reduce.h", "src/ring/plan.h",
                                    "src/peer/collective_check.h",
                                    "include/pccl.h"],
+    "src/peer/hold_view.h": ["src/link/view.h", "include/pccl.h"],
     "src/peer/api.c": ["src/peer/api.h", "src/peer/drain.", "src/peer/comm",
+                       "src/peer/hold_view.h",
                        "src/base/env.h", "src/base/fork_guard.h",
                        "src/base/log.h", "src/base/status.h", "include/pccl.h"],
     "src/peer/api_env.c": ["src/peer/api.h", "src/peer/comm.h",
@@ -233,6 +235,8 @@ LAYERS = {
     "src/mpi/world.c": ["include/", "src/mpi/", "src/base/host_id.h",
                         "src/base/quiet_write.h"],
     "src/mpi/mpi_op.c": ["include/", "src/mpi/", "src/base/float_env.h"],
+    # The views, which it has in common with the session.
+    "src/mpi/mpi_comm.h": ["include/", "src/mpi/", "src/peer/hold_view.h"],
     "src/train/": ["include/", "src/base/fnv.h", "src/train/"],
     "examples/": ["include/", "examples/"],
     "python/": ["include/", "python/"],
@@ -271,6 +275,7 @@ CORE_HEADERS_ALLOWED = {
     ("src/master/", "stdarg.h"): "texts",
     ("src/link/channel", "stdatomic.h"): "what two processes share",
     ("src/link/board", "stdatomic.h"): "the same",
+    ("src/link/view.h", "stdatomic.h"): "references of several threads",
 }
 
 BANNED = {  # call -> what to use

@@ -34,7 +34,7 @@ struct view *view_new(uint32_t size, uint32_t relays, uint32_t removed)
     struct view *v = calloc(1, bytes);
     if (!v) return NULL;
     uint8_t *at = (uint8_t *)(v + 1);
-    v->references = 1;
+    atomic_init(&v->references, 1);
     v->size = size;
     v->members = place(&at, size, sizeof *v->members);
     v->ids = place(&at, size, sizeof *v->ids);
@@ -81,14 +81,16 @@ uint32_t view_find(const struct view *v, uint64_t id)
 
 const struct view *view_retain(const struct view *v)
 {
-    if (v != &none) ((struct view *)(uintptr_t)v)->references++;
+    struct view *mine = (struct view *)(uintptr_t)v;
+    if (v != &none) atomic_fetch_add(&mine->references, 1);
     return v;
 }
 
 void view_release(const struct view *v)
 {
     struct view *mine = (struct view *)(uintptr_t)v;
-    if (v && v != &none && --mine->references == 0) free(mine);
+    if (v && v != &none && atomic_fetch_sub(&mine->references, 1) == 1)
+        free(mine);
 }
 
 /* ------------------------------------------------------------- proposals */
@@ -178,6 +180,7 @@ struct view *view_propose(const struct view *base, const struct wire_msg *msg,
     next->grid = msg->view.grid;
     next->survey = msg->view.survey;
     next->added = msg->member_count;
+    next->lost = base->lost + base->size + next->added - size;
     copy_lists(next, msg);
     next->rank = view_find(next, self);
     if (next->rank < next->size) return next;

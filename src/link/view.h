@@ -3,17 +3,20 @@
  *
  * A view is made from a PROPOSE, and nothing of it changes once its INSTALL has
  * come (view_complete). From then on it is counted: whoever keeps a pointer to
- * it has a reference. The session, the links and the history of what the
- * program was notified of have the same one. All that follows from the list of
- * members is worked out here, once, at a cost that is linear in it. */
+ * it has a reference. The session, the links, the history of what the program
+ * was notified of and the MPI library have the same one. All that follows from
+ * the list of members is worked out here, once, at a cost that is linear in it.
+ */
 #ifndef PCCL_VIEW_H
 #define PCCL_VIEW_H
 
 #include "../base/base.h"
 #include "../base/wire.h"
 
+#include <stdatomic.h>
+
 struct view {
-    uint32_t references; /* guarded as the session is */
+    _Atomic uint32_t references;
     uint32_t epoch, size, rank;
     uint32_t world, groups, largest; /* of the run, when it came into force */
     bool ring, mesh, tree, grid;     /* pairs that are linked */
@@ -28,6 +31,7 @@ struct view {
     /* The step to it from the view before: */
     uint32_t removed_count, added;
     uint64_t *removed; /* ids */
+    uint32_t lost;     /* removed by all steps since this peer's first view */
     uint32_t traits;   /* of the survivors of a loss (rule T4) */
     /* Ranks by id, in a table of 2^n slots with open addresses; NO_RANK: the
      * slot is free. */

@@ -295,7 +295,7 @@ static void op_address(struct coll *coll)
 {
     const struct comm *comm = coll->comm;
     coll->op.tag = comm_tag_of(comm, coll->slot);
-    coll->op.view_epoch = comm->follows_world ? coll->members->epoch : 0;
+    coll->op.view_epoch = comm->follows_world ? coll->members->view->epoch : 0;
     coll->op.members = comm->follows_world ? NULL : coll->members->ids;
     coll->op.member_count =
         comm->follows_world ? 0 : (size_t)coll->members->size;
@@ -496,7 +496,7 @@ int coll_finish(void)
     pcclResult_t result = pcclRankConnectionLost;
     for (int tries = 0; tries < FINISH_TRIES; tries++) {
         if (!world_refresh() || atomic_load(&world.view)->size == 1) break;
-        op.view_epoch = atomic_load(&world.view)->epoch;
+        op.view_epoch = atomic_load(&world.view)->view->epoch;
         result = pcclCollective(&op, world.pccl, NULL);
         if (result != pcclRankConnectionLost) break;
     }

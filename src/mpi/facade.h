@@ -1,7 +1,8 @@
 /* facade.h - handles, errors and locks, shared by all files of the MPI facade.
  *
  * The facade is MPI over the public calls of pccl.h, in two binary interfaces
- * (face.h). It includes nothing of the library beneath it.
+ * (face.h). Of the library beneath it, it includes only the view of the members
+ * (peer/hold_view.h).
  *
  * Names. Each function is defined as PMPI_X; MPI_PUBLIC(X) adds MPI_X as a weak
  * alias of the same address, so a profiling tool can take MPI_X over. Most are

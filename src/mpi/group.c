@@ -18,8 +18,7 @@ static void group_destroy(struct object *object)
 {
     struct group *group = (struct group *)object;
     session_room_release(group->session);
-    free(group->members);
-    free(group->slots);
+    view_release(group->view);
     free(group);
 }
 
@@ -27,11 +26,26 @@ struct group *group_new(int size)
 {
     assert(size >= 0);
     struct group *group =
-        calloc(1, sizeof *group + (size_t)size * sizeof group->ids[0]);
+        calloc(1, sizeof *group + (size_t)size * sizeof group->own[0]);
     if (!group) return NULL;
     object_init(&group->object, group_destroy);
     group->size = size;
     group->rank = MPI_UNDEFINED;
+    group->ids = group->own;
+    return group;
+}
+
+struct group *group_of_view(const struct view *view)
+{
+    struct group *group = group_new(0);
+    if (!group) {
+        view_release(view);
+        return NULL;
+    }
+    group->view = view;
+    group->size = (int)view->size;
+    group->rank = (int)view->rank;
+    group->ids = view->ids;
     return group;
 }
 
@@ -44,6 +58,7 @@ struct group *group_from(const struct group *from, int size)
 
 struct group *group_copy(const struct group *from)
 {
+    if (from->view) return group_of_view(view_retain(from->view));
     struct group *group = group_new(from->size);
     if (!group) return NULL;
     memcpy(group->ids, from->ids, (size_t)from->size * sizeof *group->ids);
@@ -51,44 +66,11 @@ struct group *group_copy(const struct group *from)
     return group;
 }
 
-/* The slot of the id, or the free one where it belongs. */
-static int *slot_of(const struct group *group, uint64_t id)
-{
-    size_t i = (size_t)(id * 0x9e3779b97f4a7c15u >> 32);
-    for (;; i++) {
-        int *slot = &group->slots[i & group->slot_mask];
-        if (*slot == 0 || group->ids[*slot - 1] == id) return slot;
-    }
-}
-
-struct group *group_of_view(pcclMember_t *members, int size, int rank,
-                            uint64_t epoch)
-{
-    struct group *view = group_new(size);
-    size_t slots = 4;
-    while (slots < 2 * (size_t)size) slots *= 2;
-    if (view) view->slots = calloc(slots, sizeof *view->slots);
-    if (!view || !view->slots) {
-        if (view) object_release(&view->object);
-        free(members);
-        return NULL;
-    }
-    view->members = members;
-    view->slot_mask = slots - 1;
-    view->rank = rank;
-    view->epoch = epoch;
-    for (int i = 0; i < size; i++) {
-        view->ids[i] = members[i].id;
-        *slot_of(view, members[i].id) = i + 1;
-    }
-    return view;
-}
-
 int group_rank_of(const struct group *group, uint64_t id)
 {
-    if (group->slots) {
-        int at = *slot_of(group, id);
-        return at > 0 ? at - 1 : MPI_UNDEFINED;
+    if (group->view) {
+        uint32_t rank = view_find(group->view, id);
+        return rank < group->view->size ? (int)rank : MPI_UNDEFINED;
     }
     for (int i = 0; i < group->size; i++)
         if (group->ids[i] == id) return i;

@@ -230,7 +230,7 @@ static void sequence_restart(struct object *object)
     atomic_store(&comm->votes, 0);
     for (int i = 0; i < SLOTS_STARTED; i++) atomic_store(&comm->ended[i], 0);
     atomic_store(&comm->prepared,
-                 (unsigned)(atomic_load(&world.view)->epoch << 8));
+                 (unsigned)(atomic_load(&world.view)->view->epoch << 8));
 }
 
 void world_restart_sequences(void)

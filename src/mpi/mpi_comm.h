@@ -7,7 +7,7 @@
 #include "errhandler.h"
 #include "facade.h"
 
-#include <pccl.h>
+#include "../peer/hold_view.h"
 
 /* An ordered list of members and this process's rank in it. Immutable. It is a
  * view of the world, the members of a communicator, or an MPI_Group. */
@@ -18,19 +18,15 @@ struct group {
     _Atomic uint64_t chosen; /* the last answer of pccl about it (coll.c) */
     struct group *retired_next;
     struct session_room *session; /* see `session` of struct comm */
-    /* Of a view of the world only: */
-    uint64_t epoch;        /* 0: it is none */
-    pcclMember_t *members; /* owned; NULL: it is none, or of this process */
-    int *slots; /* owned: 1 + rank by id, a table with open addresses */
-    size_t slot_mask;
-    int lost; /* members that have left, from the first view to this one */
-    uint64_t ids[];
+    /* Whose members these are, with a reference; NULL: it is a list of its
+     * own. */
+    const struct view *view;
+    uint64_t *ids; /* the view's, or its own */
+    uint64_t own[];
 };
 
-/* A view, which takes the members over; NULL: no memory, and it has freed them.
- */
-struct group *group_of_view(pcclMember_t *members, int size, int rank,
-                            uint64_t epoch);
+/* The members of a view, whose reference it takes over. NULL: no memory. */
+struct group *group_of_view(const struct view *view);
 /* A group with space for size ids, which the caller fills; rank is
  * MPI_UNDEFINED until group_place. NULL: no memory. */
 struct group *group_new(int size);

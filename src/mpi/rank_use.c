@@ -65,7 +65,7 @@ void rank_use_start(void)
     watched = world.pccl && world.policy == FAILURE_SHRINK;
     began_as = view->rank;
     atomic_store(&believed, view->rank);
-    changed_at = view->epoch;
+    changed_at = view->view->epoch;
     if (!watched) return;
     pthread_mutex_lock(&lock);
     say_traits();
@@ -122,20 +122,18 @@ void rank_use_collective(struct coll *coll)
 
 bool rank_use_allows_change(void)
 {
-    uint64_t epoch;
     uint32_t all;
-    int rank, size;
     if (world.forced) return true;
     pthread_mutex_lock(&lock);
-    bool read =
-        pcclGetView(world.pccl, &epoch, &rank, &size, NULL, 0) == pcclSuccess;
-    if (read && epoch != decided &&
+    const struct view *now = pcclHoldView(world.pccl);
+    if (now && now->epoch != decided &&
         pcclGetTraits(world.pccl, &all) == pcclSuccess) {
         stays = stays || all & TRAIT_REFUSES;
-        decided = epoch;
+        decided = now->epoch;
     }
     bool allowed = !stays;
     pthread_mutex_unlock(&lock);
+    view_release(now);
     return allowed;
 }
 
@@ -156,10 +154,11 @@ static void tell(int gone, int before, unsigned long first, unsigned long last,
 void rank_use_changed(const struct group *before, unsigned long call)
 {
     const struct group *now = atomic_load(&world.view);
-    int gone = now->lost - before->lost;
+    uint64_t epoch = now->view->epoch;
+    int gone = (int)(now->view->lost - before->view->lost);
     pthread_mutex_lock(&lock);
-    bool news = now->epoch > changed_at && gone > 0;
-    if (now->epoch > changed_at) changed_at = now->epoch;
+    bool news = epoch > changed_at && gone > 0;
+    if (epoch > changed_at) changed_at = epoch;
     if (news) {
         if (lost == 0) size_first = before->size;
         if (lost == 0) call_first = call;
@@ -179,7 +178,7 @@ void rank_use_updated(void)
     const struct group *view = atomic_load(&world.view);
     pthread_mutex_lock(&lock);
     stays = false;
-    decided = changed_at = view->epoch;
+    decided = changed_at = view->view->epoch;
     pthread_mutex_unlock(&lock);
 }
 

@@ -363,7 +363,7 @@ static void raise_each(int event, struct event_data data,
                        MPI_Count at)
 {
     for (int i = 0; i < of->size; i++) {
-        data.rank = of->members[i].hint;
+        data.rank = of->view->members[i].hint;
         if (group_rank_of(other, of->ids[i]) == MPI_UNDEFINED)
             raise(event, data, at);
     }
@@ -377,7 +377,7 @@ void tools_view(const struct group *before, const struct group *now)
     if (!listens || !tools_active()) return;
     MPI_Count at = now_ns();
     struct event_data data = {
-        .epoch = now->epoch, .members = now->size, .rank = -1};
+        .epoch = now->view->epoch, .members = now->size, .rank = -1};
     raise(EVENT_VIEW, data, at);
     raise_each(EVENT_LOST, data, before, now, at);
     raise_each(EVENT_JOINED, data, now, before, at);

@@ -55,13 +55,13 @@ static void lost_root_read(void)
 
 static bool view_alone(void)
 {
-    struct group *view = group_new(1);
-    if (!view) return false;
-    world.self = 1;
-    view->ids[0] = world.self;
-    group_place(view, world.self);
+    struct view *alone = view_new(1, 0, 0);
+    if (!alone) return false;
+    alone->members[0].id = world.self = 1;
+    view_index(alone);
+    struct group *view = group_of_view(alone);
     atomic_store(&world.view, view);
-    return true;
+    return view != NULL;
 }
 
 /* N tasks that each are a world of one do the work N times. */
@@ -160,94 +160,39 @@ bool world_connect(char *message, size_t size)
     return world_refresh();
 }
 
-/* The newest view that pccl has reported. The world is that one, or an older
- * one where ranks stay (E5). NULL: none; guarded by facade_lock. */
-static struct group *known;
-
 void world_disconnect(void)
 {
     tools_leave();
-    if (known) object_release(&known->object);
-    known = NULL;
     if (world.pccl) (void)pcclDestroyCommunicator(world.pccl);
     world.pccl = NULL;
 }
 
-/* Calls in other threads may change the view meanwhile, hence the loop. */
-static struct group *view_read(void)
+/* The members that pccl reports. NULL: no memory or evicted. */
+static struct group *members_now(void)
 {
-    uint64_t epoch;
-    int rank, size, room = 0;
-    pcclMember_t *members = NULL;
-    while (pcclGetView(world.pccl, &epoch, &rank, &size, members,
-                       (size_t)room) == pcclSuccess) {
-        if (members && size <= room)
-            return group_of_view(members, size, rank, epoch);
-        room = size;
-        free(members);
-        members = calloc((size_t)room + 1, sizeof *members);
-        if (!members) return NULL;
-    }
-    free(members);
-    return NULL;
+    const struct view *view = pcclHoldView(world.pccl);
+    return view ? group_of_view(view) : NULL;
 }
 
-/* The view that pccl reports, with a reference; it is copied once an epoch.
- * NULL: no memory or evicted. */
-static struct group *view_known(void)
-{
-    uint64_t epoch;
-    int rank, size;
-    struct group *view = NULL;
-    if (pcclGetView(world.pccl, &epoch, &rank, &size, NULL, 0) != pcclSuccess)
-        return NULL;
-    facade_lock();
-    bool fresh = known && known->epoch >= epoch;
-    facade_unlock();
-    if (!fresh) view = view_read();
-    if (!fresh && !view) return NULL;
-    facade_lock();
-    if (view && (!known || known->epoch < view->epoch)) {
-        struct group *old = known;
-        known = view;
-        view = old;
-    }
-    if (view) object_release(&view->object);
-    view = known;
-    object_retain(&view->object);
-    facade_unlock();
-    return view;
-}
-
-static void tell_crowd(const struct group *view)
+static void tell_crowd(const struct view *view)
 {
     uint64_t host = view->members[view->rank].host;
     uint32_t here = 0;
-    for (int i = 0; i < view->size; i++)
+    for (uint32_t i = 0; i < view->size; i++)
         here += view->members[i].host >> 1 == host >> 1;
     mpi_progress_crowd(here, host_processors(host));
-}
-
-/* Members that have left, up to the view that follows. */
-static int lost_since(const struct group *old, const struct group *view)
-{
-    int lost = old->lost;
-    for (int i = 0; i < old->size; i++)
-        lost += group_rank_of(view, old->ids[i]) == MPI_UNDEFINED;
-    return lost;
 }
 
 bool world_refresh(void)
 {
     if (!world.pccl) return true;
-    struct group *view = view_known();
+    struct group *view = members_now();
     if (!view) return false;
     facade_lock();
     struct group *old = atomic_load(&world.view);
-    bool news = !old || old->epoch < view->epoch;
+    bool news = !old || old->view->epoch < view->view->epoch;
     if (news) {
-        if (old) view->lost = lost_since(old, view);
-        tell_crowd(view);
+        tell_crowd(view->view);
         world.self = view->ids[view->rank];
         object_retain(&view->object);
         atomic_store(&world.view, view);
@@ -267,7 +212,7 @@ bool world_lost(const struct group *group, bool *lost)
 {
     memset(lost, 0, (size_t)group->size * sizeof *lost);
     if (!world.pccl) return true;
-    struct group *view = view_known();
+    struct group *view = members_now();
     if (!view) return false;
     for (int i = 0; i < group->size; i++)
         lost[i] = group_rank_of(view, group->ids[i]) == MPI_UNDEFINED;
@@ -285,11 +230,11 @@ bool world_hosts(const struct group *group, uint64_t *hosts)
 {
     memset(hosts, 0, (size_t)group->size * sizeof *hosts);
     if (!world.pccl) return true;
-    struct group *view = view_known();
+    struct group *view = members_now();
     if (!view) return false;
     for (int i = 0; i < group->size; i++) {
         int rank = group_rank_of(view, group->ids[i]);
-        if (rank != MPI_UNDEFINED) hosts[i] = view->members[rank].host;
+        if (rank != MPI_UNDEFINED) hosts[i] = view->view->members[rank].host;
     }
     object_release(&view->object);
     return true;

@@ -5,6 +5,7 @@
 #include "comm_device.h"
 #include "comm_save.h"
 #include "drain.h"
+#include "hold_view.h"
 #include "../base/env.h"
 #include "../base/log.h"
 #include "../base/status.h"
@@ -284,6 +285,16 @@ pcclResult_t pcclGetView(const pcclComm_t *comm, uint64_t *epoch, int *rank,
                                     .hint = t->members[i].hint};
     }
     return api_leave(c, pcclSuccess);
+}
+
+const struct view *pcclHoldView(const pcclComm_t *comm)
+{
+    pcclComm_t *c;
+    if (api_enter(comm, &c) != pcclSuccess) return NULL;
+    const struct view *view = c->session->notified.view;
+    view = view->size > 0 ? view_retain(view) : NULL;
+    (void)api_leave(c, pcclSuccess);
+    return view;
 }
 
 pcclResult_t pcclGetViewChange(const pcclComm_t *comm,

@@ -3,6 +3,7 @@
 #include "mpi_run_state.h"
 
 #include "../../src/base/status.h"
+#include "../../src/peer/hold_view.h"
 
 #include <stdio.h>
 
@@ -11,7 +12,7 @@ struct pcclComm_t {
 };
 
 enum {
-    OPS_MAX = 128,
+    FLIGHTS_MAX = 128,
     SCOPE_MAX = 64,
     CHANGES = 8,
     HANGS = 100000,
@@ -27,7 +28,7 @@ struct flight {
 };
 
 static struct pcclComm_t the_comm;
-static struct flight flights[OPS_MAX];
+static struct flight flights[FLIGHTS_MAX];
 static char last_error[64];
 static uint32_t polls_in_vain;
 
@@ -48,21 +49,22 @@ static void report(void)
     run.epoch++;
 }
 
-pcclResult_t pcclGetView(const pcclComm_t *comm, uint64_t *epoch, int *rank,
-                         int *size, pcclMember_t *members, size_t capacity)
+const struct view *pcclHoldView(const pcclComm_t *comm)
 {
-    (void)comm;
-    *epoch = run.epoch;
-    *size = 0;
-    for (uint32_t i = 0; i < run.size; i++) {
+    uint32_t size = 0;
+    for (uint32_t i = 0; i < run.size; i++) size += !run.reported[i];
+    struct view *v = view_new(size, 0, 0);
+    if (!v) return NULL;
+    v->epoch = (uint32_t)run.epoch;
+    v->lost = run.size - size;
+    for (uint32_t i = 0, at = 0; i < run.size; i++) {
         if (run.reported[i]) continue;
-        if (i == run.rank) *rank = *size;
-        if (members && (size_t)*size < capacity)
-            members[*size] =
-                (pcclMember_t){run.ids[i], run.hosts[i], *size, -1};
-        ++*size;
+        if (i == run.rank) v->rank = at;
+        v->members[at++] = (struct wire_member){
+            .id = run.ids[i], .host = run.hosts[i], .hint = -1};
     }
-    return pcclSuccess;
+    view_index(v);
+    return v;
 }
 
 /* --------------------------------------------------------------- operations */
@@ -257,7 +259,7 @@ pcclResult_t pcclCollective(const pcclCollective_t *op, pcclComm_t *comm,
 
 static struct flight *flight_of(uint64_t tag)
 {
-    for (uint32_t i = 0; i < OPS_MAX; i++)
+    for (uint32_t i = 0; i < FLIGHTS_MAX; i++)
         if (flights[i].used && flights[i].tag == tag) return &flights[i];
     return NULL;
 }
@@ -266,7 +268,7 @@ pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op, pcclComm_t *comm,
                                  pcclAsyncReduceOp_t *handle_out)
 {
     if (flight_of(op->tag)) return pcclInvalidArgument;
-    for (uint32_t i = 0; i < OPS_MAX; i++) {
+    for (uint32_t i = 0; i < FLIGHTS_MAX; i++) {
         if (flights[i].used) continue;
         flights[i] = (struct flight){.used = true, .tag = op->tag};
         run_op(op, &flights[i]);
@@ -365,7 +367,7 @@ pcclResult_t pcclUpdateTopology(pcclComm_t *comm)
     (void)comm;
     pcclResult_t result = answer();
     polls_in_vain = 0;
-    for (uint32_t i = 0; i < OPS_MAX; i++)
+    for (uint32_t i = 0; i < FLIGHTS_MAX; i++)
         if (flights[i].used) return pcclPendingAsyncOps;
     if (result == pcclSuccess) report();
     return result;

@@ -224,6 +224,7 @@ static void test_losses_are_told_in_order(void **state)
     assert_int_equal(told.view->world, 94);
     assert_int_equal(told.view->removed_count, 1);
     assert_int_equal(told.view->removed[0], 10);
+    assert_int_equal(told.view->lost, 1);
     notified_advance(&told, 6); /* T2: once */
     assert_int_equal(told.view->epoch, 6);
     assert_int_equal(told.traits, 2);
@@ -232,6 +233,7 @@ static void test_losses_are_told_in_order(void **state)
     assert_int_equal(told.view->size, 1);
     assert_int_equal(told.view->rank, 0);
     assert_int_equal(told.view->ids[0], 12);
+    assert_int_equal(told.view->lost, 3);
     assert_int_equal(told.loss_count, 0);
 }
 
@@ -285,11 +287,13 @@ static void test_an_update_tells_everything(void **state)
     notified_advance(&told, 6); /* a result that is taken late */
     assert_int_equal(told.view->epoch, 8);
     assert_int_equal(told.view->size, 5);
-    lost = after(next, 9, (uint64_t[]){20}, 1);
+    uint32_t before = told.view->lost;
+    lost = after(next, 9, (uint64_t[]){20, 777}, 2); /* 777 is no member */
     assert_true(notified_push(&told, lost));
     view_release(lost);
     notified_advance(&told, 9);
     assert_int_equal(told.view->size, 4);
+    assert_int_equal(told.view->lost, before + 1);
 }
 
 int main(void)

@@ -19,7 +19,8 @@ library() {
     ${CC:-cc} -shared -Wl,-Bsymbolic "$work"/obj/*.o -o "$work/library.so"
 }
 compile "$here/look.c" "$work/obj/look.o"
-for file in "$root"/src/mpi/*.c; do
+for file in "$root"/src/mpi/*.c "$root/src/link/view.c" \
+    "$root/src/base/quiet_write.c"; do
     compile "$file" "$work/obj/$(basename "$file" .c).o"
 done
 library
