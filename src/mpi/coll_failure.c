@@ -4,7 +4,6 @@
 #include "revoke.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 const char lost_root_text[] =
     "the root was lost and no rank has its data; PCCL_LOST_ROOT=promote lets "
@@ -14,15 +13,14 @@ const char lost_root_text[] =
 static void lost_describe(const struct group *members, char *text, size_t size)
 {
     size_t used = 0;
-    bool *lost = calloc((size_t)members->size, sizeof *lost);
-    bool known = lost && world_lost(members, lost);
+    struct group *now = world_now();
     *text = 0;
-    for (int i = 0; known && i < members->size && used < size; i++) {
-        if (!lost[i]) continue;
+    for (int i = 0; now && i < members->size && used < size; i++) {
+        if (group_rank_of(now, members->ids[i]) != MPI_UNDEFINED) continue;
         int n = snprintf(text + used, size - used, "%s%d", used ? ", " : "", i);
         used += n > 0 ? (size_t)n : 0;
     }
-    free(lost);
+    if (now) object_release(&now->object);
 }
 
 static _Noreturn void failure_abort(const struct coll *coll, const char *what)

@@ -143,18 +143,24 @@ int mpi_Comm_split(struct comm *comm, int color, int key, MPI_Comm *out)
     return result;
 }
 
+/* The host number of a member, equal for those that can share memory; 0: it was
+ * lost. */
+static uint64_t host_of(const struct group *now, uint64_t id)
+{
+    int rank = group_rank_of(now, id);
+    return rank == MPI_UNDEFINED ? 0 : now->view->members[rank].host;
+}
+
 /* The color of a member's host: the lowest rank on it. */
 static int host_color(struct comm *comm)
 {
     const struct group *members = comm_scope(comm);
-    uint64_t *hosts = calloc((size_t)members->size, sizeof *hosts);
+    struct group *now = world_now();
     int color = 0;
-    if (!hosts || !world_hosts(members, hosts)) {
-        free(hosts);
-        return -1;
-    }
-    while (hosts[color] != hosts[members->rank]) color++;
-    free(hosts);
+    if (!now) return -1;
+    uint64_t host = host_of(now, world.self);
+    while (host_of(now, members->ids[color]) != host) color++;
+    object_release(&now->object);
     return color;
 }
 

@@ -240,11 +240,9 @@ bool world_refresh(void);
  * pcclRankConnectionLost: has pccl report the lost members, which it does by
  * itself only when an operation of the whole view fails. False: none is. */
 bool world_learn(const struct group *scope);
-/* Marks the lost members that pccl has reported. False: no memory. */
-bool world_lost(const struct group *group, bool *lost);
-/* The host number of each member, equal for those that can share memory; 0 for
- * lost members. False: no memory. */
-bool world_hosts(const struct group *group, uint64_t *hosts);
+/* The members that pccl reports, which are those of the world, or of a later
+ * one where ranks stay (E5). NULL: no memory or evicted. */
+struct group *world_now(void);
 /* Restarts the slots of all communicators that follow the world, after an
  * update that may have admitted newcomers. */
 void world_restart_sequences(void);

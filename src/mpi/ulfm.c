@@ -29,15 +29,18 @@ static bool listed(const struct group *list, uint64_t id)
 
 /* The previous list, followed by newly known failures in the order of ranks. */
 static struct group *list_extend(const struct group *before,
-                                 const struct group *members, const bool *lost)
+                                 const struct group *members,
+                                 const struct group *now)
 {
     int old = before ? before->size : 0, used = old;
     struct group *list = group_new(old + members->size);
     if (!list) return NULL;
     if (before) memcpy(list->ids, before->ids, (size_t)old * sizeof *list->ids);
-    for (int i = 0; i < members->size; i++)
-        if (lost[i] && !listed(before, members->ids[i]))
-            list->ids[used++] = members->ids[i];
+    for (int i = 0; i < members->size; i++) {
+        uint64_t id = members->ids[i];
+        bool lost = !listed(now, id) || transport_lost(id);
+        if (lost && !listed(before, id)) list->ids[used++] = id;
+    }
     list->size = used;
     return list;
 }
@@ -45,24 +48,18 @@ static struct group *list_extend(const struct group *before,
 /* Updates comm->failed. Returns it with a reference, or NULL: no memory. */
 static struct group *failed_list(struct comm *comm)
 {
-    const struct group *members = comm_scope(comm);
-    bool *lost = calloc((size_t)members->size, sizeof *lost);
-    struct group *list = NULL, *old = NULL;
-    bool known = lost && world_lost(members, lost);
-    for (int i = 0; known && i < members->size; i++)
-        lost[i] = lost[i] || transport_lost(members->ids[i]);
-    if (known) {
-        facade_lock();
-        list = list_extend(comm->failed, members, lost);
-        if (list) {
-            object_retain(&list->object);
-            old = comm->failed;
-            comm->failed = list;
-        }
-        facade_unlock();
+    struct group *now = world_now(), *old = NULL;
+    if (!now) return NULL;
+    facade_lock();
+    struct group *list = list_extend(comm->failed, comm_scope(comm), now);
+    if (list) {
+        object_retain(&list->object);
+        old = comm->failed;
+        comm->failed = list;
     }
+    facade_unlock();
     if (old) object_release(&old->object);
-    free(lost);
+    object_release(&now->object);
     return list;
 }
 
@@ -196,24 +193,18 @@ static void ballot_reset(struct ballot *ballot)
 static int ballot_open(struct ballot *ballot)
 {
     const struct group *members = comm_scope(ballot->comm);
-    size_t size = (size_t)members->size;
-    bool *lost = calloc(size, sizeof *lost);
-    int used = 0;
-    ballot->living = group_new(members->size);
-    ballot->votes = calloc(size, sizeof *ballot->votes);
-    bool known =
-        lost && ballot->living && ballot->votes && world_lost(members, lost);
+    struct group *now = world_now();
+    ballot->living = now ? group_common(members, now) : NULL;
+    ballot->votes = calloc((size_t)members->size, sizeof *ballot->votes);
     struct vote mine = {.flag = ballot->flag, .context = context_first_free()};
-    for (int i = 0; known && i < members->size; i++) {
-        if (!lost[i]) ballot->living->ids[used++] = members->ids[i];
-        if (lost[i] && !comm_acknowledged(ballot->comm, members->ids[i]))
+    for (int i = 0; now && i < members->size; i++)
+        if (!listed(now, members->ids[i]) &&
+            !comm_acknowledged(ballot->comm, members->ids[i]))
             mine.unacknowledged = 1;
-    }
-    free(lost);
-    if (!known) return error_note(MPI_ERR_NO_MEM, "out of memory");
-    ballot->failed = members->size - used;
-    ballot->living->size = used;
-    group_place(ballot->living, world.self);
+    if (now) object_release(&now->object);
+    if (!ballot->living || !ballot->votes)
+        return error_note(MPI_ERR_NO_MEM, "out of memory");
+    ballot->failed = members->size - ballot->living->size;
     if (ballot->living->rank == MPI_UNDEFINED)
         return error_note(MPI_ERR_OTHER, "this process was evicted");
     ballot->votes[ballot->living->rank] = mine;

@@ -167,9 +167,9 @@ void world_disconnect(void)
     world.pccl = NULL;
 }
 
-/* The members that pccl reports. NULL: no memory or evicted. */
-static struct group *members_now(void)
+struct group *world_now(void)
 {
+    if (!world.pccl) return group_copy(atomic_load(&world.view));
     const struct view *view = pcclHoldView(world.pccl);
     return view ? group_of_view(view) : NULL;
 }
@@ -186,7 +186,7 @@ static void tell_crowd(const struct view *view)
 bool world_refresh(void)
 {
     if (!world.pccl) return true;
-    struct group *view = members_now();
+    struct group *view = world_now();
     if (!view) return false;
     facade_lock();
     struct group *old = atomic_load(&world.view);
@@ -208,34 +208,8 @@ bool world_refresh(void)
     return true;
 }
 
-bool world_lost(const struct group *group, bool *lost)
-{
-    memset(lost, 0, (size_t)group->size * sizeof *lost);
-    if (!world.pccl) return true;
-    struct group *view = members_now();
-    if (!view) return false;
-    for (int i = 0; i < group->size; i++)
-        lost[i] = group_rank_of(view, group->ids[i]) == MPI_UNDEFINED;
-    object_release(&view->object);
-    return true;
-}
-
 bool world_learn(const struct group *scope)
 {
     return pcclTakeLoss(world.pccl, scope->ids, (size_t)scope->size, NULL) ==
            pcclSuccess;
-}
-
-bool world_hosts(const struct group *group, uint64_t *hosts)
-{
-    memset(hosts, 0, (size_t)group->size * sizeof *hosts);
-    if (!world.pccl) return true;
-    struct group *view = members_now();
-    if (!view) return false;
-    for (int i = 0; i < group->size; i++) {
-        int rank = group_rank_of(view, group->ids[i]);
-        if (rank != MPI_UNDEFINED) hosts[i] = view->view->members[rank].host;
-    }
-    object_release(&view->object);
-    return true;
 }
