@@ -1,7 +1,6 @@
 /* quant.c - quantization of whole vectors, block by block. See quant.h. */
 #include "quant.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "../base/float_env.h"
@@ -11,29 +10,7 @@
 
 const struct quant_kernels *quant_kernels_usable(size_t index)
 {
-    const struct quant_kernels *usable[3];
-    size_t count = 0;
-
-#ifdef KERNELS_X86
-    if (isa_has_avx512()) usable[count++] = &quant_kernels_avx512;
-    if (isa_has_avx2()) usable[count++] = &quant_kernels_avx2;
-#endif
-    usable[count++] = &quant_kernels_base;
-    return index < count ? usable[index] : NULL;
-}
-
-/* As in reduce.c. */
-static const struct quant_kernels *kernels_best(void)
-{
-    static const struct quant_kernels *_Atomic best;
-    const struct quant_kernels *k =
-        atomic_load_explicit(&best, memory_order_relaxed);
-
-    if (!k) {
-        k = quant_kernels_usable(0);
-        atomic_store_explicit(&best, k, memory_order_relaxed);
-    }
-    return k;
+    return ISA_VARIANT(quant_kernels, index);
 }
 
 /* ------------------------------------------------------------ what fits */
@@ -95,7 +72,7 @@ union room {
 
 static struct walk walk_of(const struct quant *q)
 {
-    const struct quant_kernels *k = kernels_best();
+    const struct quant_kernels *k = quant_kernels_usable(0);
     size_t width = dtype_size(q->code);
     enum quant_wide wide = q->source == DTYPE_F64 ? QUANT_F64 : QUANT_F32;
     PCCL_ASSERT(quant_check(q, REDOP_SUM) == NULL);
