@@ -106,21 +106,16 @@ static inline void cursor_raw(struct cursor *c, const uint8_t **bytes,
 
 static inline void cursor_bytes(struct cursor *c, uint8_t *bytes, size_t size)
 {
-    if (size > c->left) {
-        c->failed = true;
-        c->left = 0;
-        return;
-    }
-    if (c->out) {
-        memcpy(c->out, bytes, size);
-        c->out += size;
-    }
-    if (c->in) {
-        memcpy(bytes, c->in, size);
-        c->in += size;
-    }
-    c->left -= size;
-    c->done += size;
+    const uint8_t *at = bytes;
+    cursor_raw(c, &at, size);
+    if (at != bytes && size > 0) memcpy(bytes, at, size);
+}
+
+/* What was read is below `count`. */
+static inline void cursor_limit(struct cursor *c, uint32_t value,
+                                uint32_t count)
+{
+    if (value >= count) c->failed = true;
 }
 
 #endif

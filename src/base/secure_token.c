@@ -188,7 +188,7 @@ static void plain_field(struct cursor *c, struct token *t,
     cursor_u64(c, &t->issued);
     cursor_u64(c, &t->expires);
     cursor_u8(c, &length);
-    if (length > GRANT_NAME_MAX) c->failed = true;
+    cursor_limit(c, length, GRANT_NAME_MAX + 1);
     if (!c->failed) cursor_bytes(c, (uint8_t *)t->grant.name, length);
 }
 

@@ -121,7 +121,7 @@ static void op_field(struct cursor *c, struct wire_op *op)
     cursor_u32(c, &op->seq);
     cursor_u8(c, &op->state);
     cursor_flag(c, &op->donor);
-    if (op->state >= VERDICT_COUNT) c->failed = true;
+    cursor_limit(c, op->state, VERDICT_COUNT);
 }
 
 static void edge_field(struct cursor *c, struct wire_edge *e)
@@ -130,7 +130,7 @@ static void edge_field(struct cursor *c, struct wire_edge *e)
     cursor_u64(c, &e->rate);
     cursor_u64(c, &e->rtt);
     cursor_u8(c, &e->kind);
-    if (e->kind >= EDGE_KIND_COUNT) c->failed = true;
+    cursor_limit(c, e->kind, EDGE_KIND_COUNT);
 }
 
 /* A relay is a third one; a comes first. */
@@ -151,17 +151,12 @@ static void relay_field(struct cursor *c, struct wire_msg *m)
     cursor_flag(c, &m->relay.listens);
 }
 
-static void limit(struct cursor *c, uint32_t value, uint32_t count)
-{
-    if (value >= count) c->failed = true;
-}
-
 /* Printable ASCII only, because it is logged. */
 static void short_text_field(struct cursor *c, char *text, uint8_t most)
 {
     uint8_t size = (uint8_t)strnlen(text, most);
     cursor_u8(c, &size);
-    limit(c, size, (uint32_t)most + 1);
+    cursor_limit(c, size, (uint32_t)most + 1);
     if (c->failed) return;
     cursor_bytes(c, (uint8_t *)text, size);
     if (!c->in) return;
@@ -190,9 +185,9 @@ static void wait_field(struct cursor *c, struct wire_wait *w)
     cursor_u32(c, &w->age_ms);
     short_text_field(c, w->call, WIRE_NAME_MAX);
     short_text_field(c, w->where, WIRE_NAME_MAX);
-    limit(c, w->kind, WAIT_KIND_COUNT);
-    limit(c, w->coll, WIRE_COLLS);
-    limit(c, w->missing, PEERS_MAX);
+    cursor_limit(c, w->kind, WAIT_KIND_COUNT);
+    cursor_limit(c, w->coll, WIRE_COLLS);
+    cursor_limit(c, w->missing, PEERS_MAX);
 }
 
 static void args_field(struct cursor *c, struct wire_args *a)
@@ -209,7 +204,7 @@ static void args_field(struct cursor *c, struct wire_args *a)
     cursor_u64(c, &a->digest);
     cursor_u32(c, &a->rank);
     cursor_u32(c, &a->named_size);
-    limit(c, a->named_size, ARGUMENTS_SIZE + 1);
+    cursor_limit(c, a->named_size, ARGUMENTS_SIZE + 1);
     if (!c->failed) cursor_raw(c, &a->named, a->named_size);
     if (a->coll >= WIRE_COLLS || a->dtype >= DTYPE_COUNT ||
         a->redop >= REDOP_COUNT || a->quant >= WIRE_QUANTS ||
@@ -226,7 +221,7 @@ static void result_field(struct cursor *c, struct wire_msg *m)
     cursor_u32(c, &m->result.seq);
     if (m->type == WIRE_DONATE) return;
     cursor_u32(c, &m->result.size);
-    limit(c, m->result.size, WIRE_RESULT_MAX + 1);
+    cursor_limit(c, m->result.size, WIRE_RESULT_MAX + 1);
     if (!c->failed) cursor_raw(c, &m->result.bytes, m->result.size);
 }
 
@@ -250,7 +245,7 @@ static void fault_field(struct cursor *c, struct wire_msg *m)
     cursor_u64(c, &m->fault.tag);
     cursor_u32(c, &m->fault.seq);
     cursor_u64(c, &m->fault.peer);
-    limit(c, m->fault.cause, REFRESH_CAUSE_COUNT);
+    cursor_limit(c, m->fault.cause, REFRESH_CAUSE_COUNT);
 }
 
 /* Links beside those of the ring: none, all, those of the tree, or those of the
@@ -261,7 +256,7 @@ static void view_field(struct cursor *c, struct wire_msg *m)
     if (m->view.tree) links = m->view.grid ? 3 : 2;
     cursor_flag(c, &m->view.ring);
     cursor_u8(c, &links);
-    limit(c, links, 4);
+    cursor_limit(c, links, 4);
     m->view.mesh = links == 1;
     m->view.tree = links >= 2;
     m->view.grid = links == 3;
@@ -290,7 +285,7 @@ static void waiting_field(struct cursor *c, struct wire_msg *m)
     cursor_u64(c, &m->waiting.traffic.sent);
     cursor_u64(c, &m->waiting.traffic.received);
     short_text_field(c, m->waiting.host, WIRE_NAME_MAX);
-    limit(c, state, 0x7f); /* a letter, or 0 */
+    cursor_limit(c, state, 0x7f); /* a letter, or 0 */
 }
 
 static void samples_field(struct cursor *c, struct wire_msg *m)
@@ -300,7 +295,7 @@ static void samples_field(struct cursor *c, struct wire_msg *m)
     cursor_u64(c, &m->samples.target);
     cursor_u32(c, &m->samples.members);
     cursor_flag(c, &m->samples.reached);
-    limit(c, m->samples.members, PEERS_MAX + 1);
+    cursor_limit(c, m->samples.members, PEERS_MAX + 1);
 }
 
 static void status_field(struct cursor *c, struct wire_msg *m)
@@ -309,7 +304,7 @@ static void status_field(struct cursor *c, struct wire_msg *m)
     if (m->type == WIRE_STATUS_GET) return;
     cursor_flag(c, &m->status.last);
     cursor_u32(c, &m->status.size);
-    limit(c, m->status.size, WIRE_PART_MAX + 1);
+    cursor_limit(c, m->status.size, WIRE_PART_MAX + 1);
     if (!c->failed) cursor_raw(c, &m->status.bytes, m->status.size);
 }
 
@@ -317,7 +312,7 @@ static void vote_field(struct cursor *c, struct wire_msg *m)
 {
     cursor_u8(c, &m->vote.kind);
     cursor_u8(c, &m->vote.flag);
-    limit(c, m->vote.kind, VOTE_KIND_COUNT);
+    cursor_limit(c, m->vote.kind, VOTE_KIND_COUNT);
 }
 
 static void call_field(struct cursor *c, struct wire_msg *m)
@@ -365,10 +360,10 @@ static void sync_field(struct cursor *c, struct wire_msg *m)
     cursor_u32(c, &m->sync.receivers);
     cursor_u64(c, &m->sync.given);
     cursor_flag(c, &m->sync.again);
-    limit(c, m->sync.strategy, SYNC_STRATEGY_COUNT);
-    limit(c, m->sync.role, SYNC_ROLE_COUNT);
-    limit(c, m->sync.holders, PEERS_MAX + 1);
-    limit(c, m->sync.receivers, PEERS_MAX + 1);
+    cursor_limit(c, m->sync.strategy, SYNC_STRATEGY_COUNT);
+    cursor_limit(c, m->sync.role, SYNC_ROLE_COUNT);
+    cursor_limit(c, m->sync.holders, PEERS_MAX + 1);
+    cursor_limit(c, m->sync.receivers, PEERS_MAX + 1);
     if (m->type != WIRE_SYNC) text_field(c, m->sync.text);
 }
 
@@ -392,7 +387,7 @@ static void dispute_field(struct cursor *c, struct wire_msg *m)
         if (m->flushed.described) args_field(c, &m->flushed.args);
     } else {
         cursor_u32(c, &m->verdict.about);
-        limit(c, m->verdict.about, WIRE_OPS_MAX + 1);
+        cursor_limit(c, m->verdict.about, WIRE_OPS_MAX + 1);
         text_field(c, m->verdict.text);
     }
 }
@@ -461,7 +456,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
                             const type **list, type *store)                    \
     {                                                                          \
         cursor_u32(c, count);                                                  \
-        limit(c, *count, (count_max) + 1);                                     \
+        cursor_limit(c, *count, (count_max) + 1);                              \
         if (c->failed) *count = 0;                                             \
         for (uint32_t i = 0; i < *count; i++) {                                \
             type item;                                                         \
@@ -487,8 +482,8 @@ static void sets_list(struct cursor *c, struct wire_msg *m)
 {
     cursor_u32(c, &m->set_count);
     cursor_u32(c, &m->set_size);
-    limit(c, m->set_count, WIRE_SETS_MAX + 1);
-    limit(c, m->set_size, WIRE_SET_SIZE + 1);
+    cursor_limit(c, m->set_count, WIRE_SETS_MAX + 1);
+    cursor_limit(c, m->set_size, WIRE_SET_SIZE + 1);
     if (!c->failed) cursor_raw(c, &m->sets, (size_t)m->set_count * m->set_size);
 }
 

@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-static void limit(struct cursor *c, uint32_t value, uint32_t count)
-{
-    if (value >= count) c->failed = true;
-}
-
 /* A weight, or a sum of weights: no NaN, and nothing infinite or negative. */
 static void weight_field(struct cursor *c, double *value)
 {
@@ -29,8 +24,8 @@ void wire_part_field(struct cursor *c, struct wire_part *p)
     weight_field(c, &p->weight);
     cursor_u32(c, &p->owner);
     cursor_u32(c, &p->contributors);
-    limit(c, p->owner, WIRE_AVERAGED_MAX);
-    limit(c, p->contributors, WIRE_AVERAGED_MAX + 1);
+    cursor_limit(c, p->owner, WIRE_AVERAGED_MAX);
+    cursor_limit(c, p->contributors, WIRE_AVERAGED_MAX + 1);
 }
 
 void wire_partial_field(struct cursor *c, struct wire_msg *m)
@@ -54,10 +49,10 @@ void wire_partial_field(struct cursor *c, struct wire_msg *m)
     cursor_u32(c, &m->partial.self);
     cursor_flag(c, &m->partial.contributed);
     cursor_flag(c, &m->partial.last);
-    limit(c, m->partial.word, words);
-    limit(c, m->partial.why, PARTIAL_REFUSAL_COUNT);
-    limit(c, m->partial.dtype, DTYPE_COUNT);
-    limit(c, m->partial.redop, REDOP_COUNT);
-    limit(c, m->partial.part, WIRE_PARTS_MAX);
-    limit(c, m->partial.self, WIRE_AVERAGED_MAX);
+    cursor_limit(c, m->partial.word, words);
+    cursor_limit(c, m->partial.why, PARTIAL_REFUSAL_COUNT);
+    cursor_limit(c, m->partial.dtype, DTYPE_COUNT);
+    cursor_limit(c, m->partial.redop, REDOP_COUNT);
+    cursor_limit(c, m->partial.part, WIRE_PARTS_MAX);
+    cursor_limit(c, m->partial.self, WIRE_AVERAGED_MAX);
 }
