@@ -179,8 +179,7 @@ struct start {
 static bool start_read(const struct agent *agent, struct start *start,
                        const struct link_frame *frame)
 {
-    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
-                               .size = frame->size};
+    struct link_texts texts = link_texts_of(frame);
     int64_t kind, width, map, fill, live, local, reads, argc, count;
     start->path = link_get(&texts);
     start->directory = link_get(&texts);
@@ -312,17 +311,15 @@ static void add_ssh_client(struct link_texts *addresses, const char *example)
     link_put(addresses, address_print(&caller, text, sizeof text));
 }
 
-static void on_setup(struct agent *agent, const struct link_frame *frame)
+static void on_setup(struct agent *agent, struct link_texts *texts)
 {
-    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
-                               .size = frame->size};
     struct link_texts addresses = {0};
-    const char *directory = link_get(&texts);
+    const char *directory = link_get(texts);
     int64_t fixed = 0, ranks = -1, inputs = -1;
     const char *key = NULL;
-    if (directory && link_get_number(&texts, &fixed)) key = link_get(&texts);
-    if (!key || !link_get_number(&texts, &ranks) ||
-        !link_get_number(&texts, &inputs) || ranks < 0 || ranks > RANKS_MAX ||
+    if (directory && link_get_number(texts, &fixed)) key = link_get(texts);
+    if (!key || !link_get_number(texts, &ranks) ||
+        !link_get_number(texts, &inputs) || ranks < 0 || ranks > RANKS_MAX ||
         inputs < 0 || inputs > RANKS_MAX || !key_take(key)) {
         refuse(agent, "the launcher's request makes no sense");
         return;
@@ -331,11 +328,11 @@ static void on_setup(struct agent *agent, const struct link_frame *frame)
     if (!has_room(agent, &load)) return;
     if (chdir(directory) !=
         0) /* otherwise the ranks start in the home directory */
-        fprintf(stderr, "pccl-master: no directory %s on this host: %s\n",
-                directory, strerror(errno));
-    struct link_texts look = texts;
+        complain("no directory %s on this host: %s", directory,
+                 strerror(errno));
+    struct link_texts look = *texts;
     if (!fixed) add_ssh_client(&addresses, link_get(&look));
-    for (const char *text; (text = link_get(&texts));)
+    for (const char *text; (text = link_get(texts));)
         link_put(&addresses, text);
     struct link_texts first = addresses;
     const char *list = link_get(&first);
@@ -351,12 +348,10 @@ static void on_setup(struct agent *agent, const struct link_frame *frame)
 }
 
 static void on_signal(struct agent *agent, struct agent_rank *rank,
-                      const struct link_frame *frame)
+                      struct link_texts *texts)
 {
-    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
-                               .size = frame->size};
     int64_t number;
-    if (!link_get_number(&texts, &number)) return;
+    if (!link_get_number(texts, &number)) return;
     if (number == SIGTSTP) agent->patient = true;
     if (number == SIGKILL)
         proc_kill(&rank->proc);
@@ -365,26 +360,22 @@ static void on_signal(struct agent *agent, struct agent_rank *rank,
 }
 
 /* The coordinator misses a peer that may be on this host (rule M10). */
-static void on_look(struct agent *agent, const struct link_frame *frame)
+static void on_look(struct agent *agent, struct link_texts *texts)
 {
-    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
-                               .size = frame->size};
     int64_t id, host, pid;
-    if (!link_get_number(&texts, &id) || !link_get_number(&texts, &host) ||
-        !link_get_number(&texts, &pid) || (uint64_t)host != agent->host)
+    if (!link_get_number(texts, &id) || !link_get_number(texts, &host) ||
+        !link_get_number(texts, &pid) || (uint64_t)host != agent->host)
         return;
     pccl_ns now = (pccl_ns)(ev_now(agent->loop) * 1e9);
     tell(agent, LINK_SEEN, 0, NULL, id,
          host_look(&agent->watch, (uint32_t)pid, now));
 }
 
-static void on_evict(struct agent *agent, const struct link_frame *frame)
+static void on_evict(struct agent *agent, struct link_texts *texts)
 {
-    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
-                               .size = frame->size};
     int64_t host, pid, patience;
-    if (!link_get_number(&texts, &host) || !link_get_number(&texts, &pid) ||
-        !link_get_number(&texts, &patience) || (uint64_t)host != agent->host)
+    if (!link_get_number(texts, &host) || !link_get_number(texts, &pid) ||
+        !link_get_number(texts, &patience) || (uint64_t)host != agent->host)
         return;
     struct agent_rank *rank = agent->ranks;
     while (rank && !proc_has(&rank->proc, (pid_t)pid)) rank = rank->next;
@@ -400,10 +391,11 @@ static bool on_frame(struct agent_link *link, const struct link_frame *frame)
 {
     struct agent *agent = link->user;
     struct agent_rank *rank = rank_find(agent, frame->rank);
+    struct link_texts texts = link_texts_of(frame);
     agent->patient = false;
     switch (frame->type) {
     case LINK_SETUP:
-        on_setup(agent, frame);
+        on_setup(agent, &texts);
         break;
     case LINK_START:
         on_start(agent, frame);
@@ -412,7 +404,7 @@ static bool on_frame(struct agent_link *link, const struct link_frame *frame)
         if (rank) on_input(rank, frame);
         break;
     case LINK_SIGNAL:
-        if (rank) on_signal(agent, rank, frame);
+        if (rank) on_signal(agent, rank, &texts);
         break;
     case LINK_CLOSE:
         if (rank && frame->size > 0)
@@ -420,10 +412,10 @@ static bool on_frame(struct agent_link *link, const struct link_frame *frame)
                                                 : &rank->proc.err);
         break;
     case LINK_LOOK:
-        on_look(agent, frame);
+        on_look(agent, &texts);
         break;
     case LINK_EVICT:
-        on_evict(agent, frame);
+        on_evict(agent, &texts);
         break;
     default: /* LINK_ALIVE */
         break;
@@ -514,7 +506,7 @@ int agent_run(const char *library_path)
     descriptor_standard();
     quiet_process();
     if (guard_start(&agent.guard) != 0) {
-        fprintf(stderr, "pccl-master: cannot fork: %s\n", strerror(errno));
+        complain("cannot fork: %s", strerror(errno));
         return EXIT_FAILURE;
     }
     int status = EXIT_FAILURE;

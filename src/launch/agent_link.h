@@ -72,6 +72,13 @@ struct link_texts {
     size_t size, at;
 };
 
+/* Those of a frame, which it borrows. */
+static inline struct link_texts link_texts_of(const struct link_frame *frame)
+{
+    return (struct link_texts){.bytes = (char *)(uintptr_t)frame->bytes,
+                               .size = frame->size};
+}
+
 void link_put(struct link_texts *texts, const char *text);
 void link_put_number(struct link_texts *texts, int64_t number);
 /* The next text, or NULL. */

@@ -134,17 +134,17 @@ int control_ask(const char *text, pid_t pid)
     const struct sockaddr_un any = {.sun_family = AF_UNIX};
     uint32_t count = pid ? 1 : launchers_find(&pid);
     if (count != 1) {
-        fprintf(stderr,
-                count ? "pccl-master: several jobs of yours run here; --pid "
-                        "names the pccl-master of one\n"
-                      : "pccl-master: no job of yours runs on this host\n");
+        complain("%s", count
+                           ? "several jobs of yours run here; --pid names the "
+                             "pccl-master of one"
+                           : "no job of yours runs on this host");
         return EXIT_FAILURE;
     }
     int fd = socket_open(&any, sizeof any.sun_family);
     bool good = fd >= 0 && exchange(fd, text, pid, answer, sizeof answer);
     if (fd >= 0) close(fd);
     if (!good)
-        fprintf(stderr, "pccl-master: process %d does not answer\n", (int)pid);
+        complain("process %d does not answer", (int)pid);
     else
         fprintf(*answer == '+' ? stdout : stderr, "pccl-master: %s\n",
                 answer + 1);

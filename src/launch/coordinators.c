@@ -28,8 +28,8 @@ static bool resolve(const struct options *o,
         const struct address *at = &o->masters[i];
         if (!master_server_resolve(at->host, at->port, &setup->masters[i],
                                    &why)) {
-            fprintf(stderr, "pccl-master: --masters: %s: %s\n",
-                    address_print(at, text, sizeof text), why);
+            complain("--masters: %s: %s", address_print(at, text, sizeof text),
+                     why);
             return false;
         }
     }
@@ -62,19 +62,17 @@ bool coordinators_settle(const struct options *o, const struct address *listen,
     if (!resolve(o, setup)) return false;
     while (own < o->master_count && !is_own(&o->masters[own], listen)) own++;
     if (own == o->master_count) {
-        fprintf(stderr,
-                "pccl-master: --masters does not name the address of this "
-                "coordinator, %s\n",
-                address_print(listen, text, sizeof text));
+        complain("--masters does not name the address of this "
+                 "coordinator, %s",
+                 address_print(listen, text, sizeof text));
         return false;
     }
     setup->standby = own > 0;
     for (size_t i = 0; i < o->master_count && !setup->standby; i++) {
         if (i == own || !leads(o, &o->masters[i])) continue;
-        fprintf(stderr,
-                "pccl-master: the run is with the coordinator at %s: this one "
-                "stands by\n",
-                address_print(&o->masters[i], text, sizeof text));
+        complain("the run is with the coordinator at %s: this one "
+                 "stands by",
+                 address_print(&o->masters[i], text, sizeof text));
         setup->standby = true;
     }
     return true;

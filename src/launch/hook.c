@@ -143,8 +143,8 @@ static bool start(struct call *c)
     if (!done) {
         snprintf(c->reason, sizeof c->reason, "%s it: %s", failure.what,
                  strerror(failure.error));
-        fprintf(stderr, "pccl-master: --hook: %s %s: %s\n", failure.what,
-                c->hook->program, strerror(failure.error));
+        complain("--hook: %s %s: %s", failure.what, c->hook->program,
+                 strerror(failure.error));
         return false;
     }
     c->state = CALL_RUNS;
@@ -258,8 +258,8 @@ void hook_told(void *hook, const struct master_guest *guest, const char *event)
     told.ticket = 0;
     if (add(h, &told, event)) return;
     if (!h->behind)
-        fprintf(stderr, "pccl-master: --hook: it is too slow for what happens: "
-                        "events are left out\n");
+        complain("--hook: it is too slow for what happens: "
+                 "events are left out");
     h->behind = true;
 }
 

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static int complain(const char *option, const char *why)
+static int failed(const char *option, const char *why)
 {
-    fprintf(stderr, "pccl-master: %s: %s\n", option, why);
+    complain("%s: %s", option, why);
     return EXIT_FAILURE;
 }
 
@@ -21,10 +21,9 @@ int issue_make_issuer(const char *path)
 {
     char error[MESSAGE_SIZE / 2];
     const char *missing;
-    if (!secure_is_available(&missing))
-        return complain("--make-issuer", missing);
+    if (!secure_is_available(&missing)) return failed("--make-issuer", missing);
     if (!run_issuer_make(path, error, sizeof error))
-        return complain("--make-issuer", error);
+        return failed("--make-issuer", error);
     return EXIT_SUCCESS;
 }
 
@@ -96,5 +95,5 @@ int issue_token(struct options *options)
     run_key_forget(&key, sizeof key);
     run_key_forget(&made, sizeof made);
     run_key_forget(seed, sizeof seed);
-    return done ? EXIT_SUCCESS : complain("--issue", error);
+    return done ? EXIT_SUCCESS : failed("--issue", error);
 }

@@ -559,8 +559,7 @@ int job_finish(struct job *job)
     for (size_t i = 0; i < ARRAY_COUNT(sinks); i++) {
         if (!sinks[i]->broken) continue;
         if (sinks[i]->error != EPIPE && i == 0) {
-            fprintf(stderr, "pccl-master: cannot write output: %s\n",
-                    strerror(sinks[i]->error));
+            complain("cannot write output: %s", strerror(sinks[i]->error));
         }
         if (status == 0) status = EXIT_FAILURE; /* some output was lost */
     }

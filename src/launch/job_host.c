@@ -206,8 +206,7 @@ static bool on_frame(void *user, const struct link_frame *frame)
 {
     struct host *host = user;
     struct job *job = host->job;
-    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
-                               .size = frame->size};
+    struct link_texts texts = link_texts_of(frame);
     int64_t number = 0;
     if (frame->type == LINK_SEEN) {
         on_seen(job, &texts);

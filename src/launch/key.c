@@ -58,9 +58,9 @@ bool key_begin(struct options *options, bool far)
         setenv("PCCL_INSECURE", "1", 1);
         unsetenv(TOKEN_FILE);
         if (options->mode != MODE_STATUS)
-            fprintf(stderr, "pccl-master: warning: --insecure: whoever reaches "
-                            "a port of this run can take part in it and read "
-                            "it\n");
+            complain("warning: --insecure: whoever reaches "
+                     "a port of this run can take part in it and read "
+                     "it");
         return true;
     }
     bool chosen = choose(options, far, error, sizeof error);
@@ -68,7 +68,7 @@ bool key_begin(struct options *options, bool far)
     if (chosen)
         snprintf(error, sizeof error, "cannot keep the key of the job: %s",
                  strerror(errno));
-    fprintf(stderr, "pccl-master: %s\n", error);
+    complain("%s", error);
     return false;
 }
 
@@ -82,7 +82,7 @@ bool key_coordinates(const struct options *options)
     else if (options->issuer && !options->keyed)
         fault = "--issuer needs the key of the run: --token-file FILE "
                 "(--make-token makes one)";
-    if (fault) fprintf(stderr, "pccl-master: %s\n", fault);
+    if (fault) complain("%s", fault);
     return !fault;
 }
 
@@ -104,6 +104,6 @@ int key_make_file(const char *path)
     bool done = made && run_key_write(&key, path, error, sizeof error);
     run_key_forget(&key, sizeof key);
     if (done) return EXIT_SUCCESS;
-    fprintf(stderr, "pccl-master: --make-token: %s\n", error);
+    complain("--make-token: %s", error);
     return EXIT_FAILURE;
 }

@@ -21,7 +21,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,17 +46,6 @@ struct launch {
     struct host_list left_out; /* hosts that a restart could not reach */
     bool again; /* the coordinator leads no more, and begins anew */
 };
-
-__attribute__((format(printf, 1, 2))) static void complain(const char *format,
-                                                           ...)
-{
-    char line[MESSAGE_SIZE];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    fprintf(stderr, "pccl-master: %s\n", line);
-}
 
 static void warn_unknown(const char *name)
 {

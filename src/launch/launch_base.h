@@ -44,6 +44,9 @@ enum {
     EXIT_SIGNAL = 128, /* plus the number of the signal */
 };
 
+/* "pccl-master: ..." to the standard error. */
+__attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
+
 /* Zeroed memory. Without memory the program ends with a message, and its ranks
  * with it. */
 /* libev takes its memory so, too; otherwise it aborts. */

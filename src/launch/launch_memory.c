@@ -1,4 +1,4 @@
-/* launch_memory.c - allocation that exits on failure. */
+/* launch_memory.c - allocation that exits on failure, and what it says. */
 #include "launch_base.h"
 
 #include "../base/lacking.h"
@@ -9,12 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+void complain(const char *format, ...)
+{
+    char line[MESSAGE_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    fprintf(stderr, "pccl-master: %s\n", line);
+}
+
 static void *checked(void *memory)
 {
     char text[256];
     if (memory) return memory;
     lacking_text(text, sizeof text, "the launcher", LACKING_MEMORY);
-    fprintf(stderr, "pccl-master: %s\n", text);
+    complain("%s", text);
     exit(EXIT_FAILURE);
 }
 

@@ -18,8 +18,8 @@ int look_status(struct options *options)
         if (master_status_print(at->host, at->port, key_of(options),
                                 options->json, stdout, error, sizeof error))
             return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-        fprintf(stderr, "pccl-master: --status %s: %s\n",
-                address_print(at, text, sizeof text), error);
+        complain("--status %s: %s", address_print(at, text, sizeof text),
+                 error);
     }
     return EXIT_FAILURE;
 }
@@ -28,6 +28,6 @@ int look_attached(const struct options *options)
 {
     char line[MESSAGE_SIZE];
     int status = detach_follow(options->state, line);
-    if (*line != '\0') fprintf(stderr, "pccl-master: %s\n", line);
+    if (*line != '\0') complain("%s", line);
     return status;
 }

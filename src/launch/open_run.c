@@ -25,18 +25,16 @@ static void on_hangup(struct ev_loop *loop, ev_signal *watcher, int events)
     char error[MESSAGE_SIZE / 2];
     if (!run->server) return;
     if (master_server_revoke(run->server, run->revoked, error, sizeof error))
-        fprintf(stderr, "pccl-master: --revoked: %s is read again\n",
-                run->revoked);
+        complain("--revoked: %s is read again", run->revoked);
     else
-        fprintf(stderr, "pccl-master: --revoked: %s; the list is as before\n",
-                error);
+        complain("--revoked: %s; the list is as before", error);
 }
 
 static bool open_hook(struct open_run *run, const struct options *o)
 {
     char error[MESSAGE_SIZE / 2];
     run->hook = hook_open(run->loop, o->hook, HOOK_LIMIT, error, sizeof error);
-    if (!run->hook) fprintf(stderr, "pccl-master: %s\n", error);
+    if (!run->hook) complain("%s", error);
     return run->hook != NULL;
 }
 
@@ -46,7 +44,7 @@ static bool begin(struct open_run *run, const struct options *o,
     char error[MESSAGE_SIZE / 2];
     if (o->issuer &&
         !run_issuer_read(o->issuer, false, run->issuer, error, sizeof error)) {
-        fprintf(stderr, "pccl-master: --issuer: %s\n", error);
+        complain("--issuer: %s", error);
         return false;
     }
     if (o->hook && !open_hook(run, o)) return false;

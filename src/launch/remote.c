@@ -41,8 +41,7 @@ static void remote_lose(struct remote *remote, const char *why)
 static bool on_frame(struct agent_link *link, const struct link_frame *frame)
 {
     struct remote *remote = link->user;
-    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
-                               .size = frame->size};
+    struct link_texts texts = link_texts_of(frame);
     const char *text;
     switch (frame->type) {
     case LINK_ALIVE:
@@ -58,18 +57,9 @@ static bool on_frame(struct agent_link *link, const struct link_frame *frame)
         if (!text) break;
         remote_lose(remote, text);
         return true;
-    case LINK_STARTED:
-    case LINK_FAILED:
-    case LINK_OUT:
-    case LINK_ERR:
-    case LINK_TAKEN:
-    case LINK_ENDED:
-    case LINK_GONE:
-    case LINK_SEEN:
-    case LINK_EVICTS:
+    default: /* of a rank, or of a launcher */
+        if (frame->type < LINK_STARTED) break;
         return remote->setup.events.on_frame(remote->setup.events.user, frame);
-    default:
-        break;
     }
     remote_lose(remote, "its agent does not keep to the protocol");
     return true;

@@ -50,8 +50,7 @@ void environment_read(struct options_environment *environment)
 
 static void set(const char *name, const char *value)
 {
-    if (setenv(name, value, 1) != 0)
-        fprintf(stderr, "pccl-master: %s: %s\n", name, strerror(errno));
+    if (setenv(name, value, 1) != 0) complain("%s: %s", name, strerror(errno));
 }
 
 void log_setup(const struct options *options)
@@ -83,8 +82,6 @@ bool host_resolve(char host[HOST_SIZE], const char *option)
                            NULL, 0, NI_NUMERICHOST);
         freeaddrinfo(found);
     }
-    if (code != 0)
-        fprintf(stderr, "pccl-master: %s: %s: %s\n", option, host,
-                gai_strerror(code));
+    if (code != 0) complain("%s: %s: %s", option, host, gai_strerror(code));
     return code == 0;
 }
