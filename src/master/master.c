@@ -197,7 +197,7 @@ static void forward_dial_request(struct master *m, uint32_t link,
                                  const struct wire_msg *msg)
 {
     const struct master_peer *p = &m->peers[link];
-    uint32_t to = edges_link_of(m, p->group, msg->call.peer);
+    uint32_t to = master_link_of(m, p->group, msg->call.peer);
     if (to == MASTER_NO_LINK || to == link || m->peers[to].state != PEER_MEMBER)
         return;
     struct wire_msg call = *msg;

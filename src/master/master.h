@@ -139,6 +139,7 @@ struct master_peer {
     uint32_t lacks; /* survey: bit k, no link to the 2^k-th after it */
     struct master_place searched, improved; /* index in the search's world */
     struct master_place wish;               /* place in the ring it found */
+    uint16_t same_bits;                     /* the next one in by_id */
     uint32_t slot;       /* in the store of edges, MASTER_NO_PLACE: none */
     uint32_t probe;      /* step whose report it owes, or 0 */
     uint32_t probe_with; /* link */
@@ -196,6 +197,7 @@ struct master_group {
     bool decided;    /* PROPOSED: will be installed, come what may (J5) */
     uint32_t number; /* the peers' peer_group */
     uint32_t epoch;  /* of the current view; 0 before the first */
+    uint32_t ready;  /* the last round in which all were */
     uint32_t round, measured; /* the last one; that in which these were: */
     uint32_t world, groups, largest; /* peers, groups, largest, of the run */
     uint32_t traits;      /* of the members that flushed in it (rule T4) */
@@ -289,6 +291,9 @@ struct master {
     struct wire_traffic traffic; /* of all members so far, also of lost ones */
     uint32_t link_end;           /* all links in use are below */
     uint32_t link_free;          /* all links below are in use */
+    /* By the last bits of their ids: the first peer that is registered or a
+     * member, as a link plus 1; the others follow by `same_bits`. */
+    uint16_t by_id[PEERS_MAX];
     uint32_t in_state[PEER_STATE_COUNT]; /* peers; not of PEER_FREE */
     uint32_t founders;                   /* REGISTERED without `join` */
     struct master_tally tally;
@@ -406,6 +411,8 @@ void master_step(struct master *m, const struct master_event *event);
 /* Time of the next TICK; PCCL_NEVER without connections. */
 pccl_ns master_next_tick(const struct master *m);
 uint32_t master_count(const struct master *m, enum master_peer_state state);
+/* The newcomer or member of the group that has the id, or MASTER_NO_LINK. */
+uint32_t master_link_of(const struct master *m, uint32_t group, uint64_t id);
 
 /* The violated invariant as text, or NULL. Asserted around every step for the
  * peer that it is about, and at each tick for all. */
@@ -479,7 +486,8 @@ void round_ops_decide(struct master *m, uint32_t group);
 void round_ops_result(struct master *m, uint32_t link,
                       const struct wire_msg *msg);
 bool round_ops_relayed(const struct master_group *g); /* all results due */
-bool round_ops_owes(const struct master_group *g, uint32_t link); /* RESULT */
+/* Sets those of MASTER_LINKS_MAX that owe a RESULT. */
+void round_ops_owing(const struct master_group *g, bool *links);
 void round_ops_send_verdicts(struct master *m, uint32_t group);
 /* Once the lists and answers are there; and once INSTALL is sent: it refuses
  * members that wait in a vote (F6a). */

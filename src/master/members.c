@@ -40,6 +40,32 @@ static void count(struct master *m, const struct master_peer *p, uint32_t by)
     tally(&g->tally, p, by);
 }
 
+static bool is_found(enum master_peer_state s)
+{
+    return s == PEER_REGISTERED || s == PEER_MEMBER;
+}
+
+static void find_by_id(struct master *m, uint32_t link, bool found)
+{
+    struct master_peer *p = &m->peers[link];
+    uint16_t *at = &m->by_id[p->info.id % ARRAY_COUNT(m->by_id)];
+    if (found) {
+        p->same_bits = *at;
+        *at = (uint16_t)(link + 1);
+        return;
+    }
+    while (*at != link + 1) at = &m->peers[*at - 1].same_bits;
+    *at = p->same_bits;
+}
+
+uint32_t master_link_of(const struct master *m, uint32_t group, uint64_t id)
+{
+    uint32_t at = m->by_id[id % ARRAY_COUNT(m->by_id)];
+    while (at > 0 && m->peers[at - 1].info.id != id)
+        at = m->peers[at - 1].same_bits;
+    return at > 0 && m->peers[at - 1].group == group ? at - 1 : MASTER_NO_LINK;
+}
+
 void master_release(struct master *m, uint32_t link)
 {
     struct master_peer *p = &m->peers[link];
@@ -64,6 +90,8 @@ void master_peer_move(struct master *m, uint32_t link,
     count(m, &m->peers[link], UINT32_MAX);
     if (next == PEER_FREE) master_release(m, link);
     m->groups[m->peers[link].group].samples.stale = true;
+    if (is_found(m->peers[link].state) != is_found(next))
+        find_by_id(m, link, is_found(next));
     m->peers[link].state = next;
     count(m, &m->peers[link], 1);
     if (next == PEER_FREE) memset(&m->peers[link], 0, sizeof m->peers[link]);

@@ -230,8 +230,8 @@ static bool judge_pairs(struct master *m, uint32_t group)
     for (uint32_t i = 0; i < g->edge_count; i++) {
         const struct master_edge *e = &g->edges[i];
         if (e->failed[0] != g->round && e->failed[1] != g->round) continue;
-        uint32_t x = edges_link_of(m, group, e->a);
-        uint32_t y = edges_link_of(m, group, e->b);
+        uint32_t x = master_link_of(m, group, e->a);
+        uint32_t y = master_link_of(m, group, e->b);
         if (x == MASTER_NO_LINK || y == MASTER_NO_LINK) continue;
         struct master_peer *a = &m->peers[x];
         struct master_peer *b = &m->peers[y];
@@ -251,10 +251,14 @@ static bool owes_ready(const struct master *m, const struct master_peer *p,
     return p->group == group && p->proposed && !p->ready;
 }
 
+/* Nobody takes it back within a round. */
 static bool all_ready(struct master *m, uint32_t group)
 {
-    uint32_t *hint = &m->groups[group].hints.ready;
-    return !master_finds(m, hint, owes_ready, group, 0);
+    struct master_group *g = &m->groups[group];
+    if (g->ready == g->round) return true;
+    if (master_finds(m, &g->hints.ready, owes_ready, group, 0)) return false;
+    g->ready = g->round;
+    return true;
 }
 
 /* An update is one change for all groups: none installs before all can. */
@@ -271,30 +275,29 @@ static bool may_install(struct master *m, uint32_t group)
     return true;
 }
 
-/* The accepted peers of a group as they will be when this round is over. */
-static uint32_t size_after(const struct master *m, uint32_t group)
+/* The accepted peers of each group as they will be when this round is over. */
+static void count_peers(const struct master *m, uint32_t *counts)
 {
-    const struct master_group *g = &m->groups[group];
-    uint32_t count = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
-        if (p->group != group) continue;
-        bool proposed = g->phase == GROUP_PROPOSED && p->proposed;
+        if (p->state == PEER_FREE) continue;
+        bool proposes = m->groups[p->group].phase == GROUP_PROPOSED;
         bool member = p->state == PEER_MEMBER && !p->leaving;
-        count += g->phase == GROUP_PROPOSED ? proposed : member;
+        counts[p->group] += proposes ? p->proposed : member;
     }
-    return count;
 }
 
 /* Once for each round: all members of a view are told the same, also those that
  * another master tells (H7), whatever becomes of other groups meanwhile. */
 static void measure_world(struct master *m, struct master_group *g)
 {
+    uint32_t sizes[GROUPS_MAX] = {0};
     if (g->measured == g->round) return;
     g->measured = g->round;
     g->world = g->groups = g->largest = 0;
+    count_peers(m, sizes);
     for (uint32_t i = 0; i < m->group_count; i++) {
-        uint32_t size = size_after(m, m->group_list[i]);
+        uint32_t size = sizes[m->group_list[i]];
         g->world += size;
         g->groups += size > 0;
         if (size > g->largest) g->largest = size;
@@ -318,8 +321,8 @@ static void note_blockers(struct master *m, uint32_t group)
     const struct master_group *g = &m->groups[group];
     uint32_t count = blocker_ids(m, g);
     for (uint32_t i = 0; i < count && i < 2 * MASTER_PAIRS_TOLD; i += 2) {
-        uint32_t a = edges_link_of(m, group, m->ids[i]);
-        uint32_t b = edges_link_of(m, group, m->ids[i + 1]);
+        uint32_t a = master_link_of(m, group, m->ids[i]);
+        uint32_t b = master_link_of(m, group, m->ids[i + 1]);
         if (a == MASTER_NO_LINK || b == MASTER_NO_LINK) continue;
         bool last = i / 2 + 1 == MASTER_PAIRS_TOLD;
         struct master_note note = {.kind = NOTE_NO_RING,

@@ -29,6 +29,7 @@ void round_ops_clear(struct master_group *g)
     free(g->table.heads);
     free(g->table.listings);
     free(g->table.scope_heads);
+    free(g->table.links);
     g->table = (struct master_table){0};
 }
 
@@ -154,8 +155,13 @@ void round_ops_begin(struct master *m, uint32_t group)
     }
     g->table.world = world;
     g->table.words = (world + 63) / 64;
+    g->table.links = calloc(world + (size_t)1, sizeof *g->table.links);
+    if (!g->table.links) return; /* the first list fails */
     uint32_t live = master_live_links(m, group);
-    (void)add_scope(&g->table, 0, NULL, live); /* or the first list fails */
+    for (uint32_t i = 0; i < live; i++)
+        g->table.links[m->peers[m->links[i]].rank] =
+            (uint16_t)(m->links[i] + 1);
+    (void)add_scope(&g->table, 0, NULL, live); /* likewise */
 }
 
 /* ------------------------------------------------------------------ lists */
@@ -279,19 +285,39 @@ bool round_ops_in_doubt(struct master_group *g)
 
 /* -------------------------------------------------------------- questions */
 
-/* Live members of a scope, into m->links; `proposed`: those of the next view
- * among them. */
+/* The ranks of a scope in the word k of its set. */
+static uint64_t ranks_in(const struct master_table *t, uint32_t scope,
+                         uint32_t k)
+{
+    if (t->scopes[scope].number == 0) return UINT64_MAX;
+    return t->bits[(size_t)scope * t->words + k];
+}
+
+/* The peer that had the rank when the round began, if it is a member still. */
+static uint32_t link_of(const struct master *m, uint32_t group, uint32_t rank)
+{
+    const struct master_table *t = &m->groups[group].table;
+    uint32_t link = rank < t->world ? t->links[rank] : 0;
+    if (link == 0 || m->peers[link - 1].state != PEER_MEMBER)
+        return MASTER_NO_LINK;
+    return link - 1;
+}
+
+/* Live members of a scope, into m->links, by rank; `proposed`: those of the
+ * next view among them. */
 static uint32_t links_of(struct master *m, uint32_t group, uint32_t scope,
                          bool proposed)
 {
     const struct master_table *t = &m->groups[group].table;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_MEMBER || p->group != group) continue;
-        if (!table_has_rank(t, scope, p->rank) || (proposed && !p->proposed))
-            continue;
-        m->links[count++] = i;
+    for (uint32_t k = 0; k < t->words; k++) {
+        uint64_t left = ranks_in(t, scope, k);
+        for (; left != 0; left &= left - 1) {
+            uint32_t rank = 64 * k + (uint32_t)__builtin_ctzll(left);
+            uint32_t link = link_of(m, group, rank);
+            if (link == MASTER_NO_LINK) continue;
+            if (!proposed || m->peers[link].proposed) m->links[count++] = link;
+        }
     }
     return count;
 }
@@ -343,9 +369,38 @@ static void send_ops(struct master *m, uint32_t group, uint32_t scope,
                            .epoch = g->epoch,
                            .ops = m->ops,
                            .op_count = count};
+    if (count == 0) return;
     if (type == WIRE_VERDICT) explain(m, group, &msg);
     uint32_t links = links_of(m, group, scope, type == WIRE_VERDICT);
-    if (count > 0 && links > 0) m->out.send(m->out.user, m->links, links, &msg);
+    if (links > 0) m->out.send(m->out.user, m->links, links, &msg);
+}
+
+/* Each member owes first what is in doubt in the first of its scopes. */
+static void ask_first(struct master *m, uint32_t group)
+{
+    const struct master_table *t = &m->groups[group].table;
+    uint64_t open[PEERS_MAX / 64]; /* ranks that owe nothing so far */
+    memset(open, 0xff, sizeof open);
+    uint32_t count = master_live_links(m, group);
+    for (uint32_t i = 0; i < count; i++)
+        m->peers[m->links[i]].asked = MASTER_NO_OP;
+    for (uint32_t s = 0; s < t->scope_count; s++) {
+        uint32_t op = t->scopes[s].first;
+        while (op != MASTER_NO_OP && !t->ops[op].doubt) op = t->ops[op].next;
+        for (uint32_t k = 0; k < t->words && op != MASTER_NO_OP; k++) {
+            uint64_t left = ranks_in(t, s, k) & open[k];
+            open[k] &= ~left;
+            for (; left != 0; left &= left - 1) {
+                uint32_t rank = 64 * k + (uint32_t)__builtin_ctzll(left);
+                uint32_t link = link_of(m, group, rank);
+                if (link != MASTER_NO_LINK) m->peers[link].asked = op;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct master_peer *p = &m->peers[m->links[i]];
+        if (p->asked == MASTER_NO_OP) p->answer = ANSWER_TOLD;
+    }
 }
 
 void round_ops_ask(struct master *m, uint32_t group)
@@ -365,12 +420,7 @@ void round_ops_ask(struct master *m, uint32_t group)
         }
         send_ops(m, group, s, WIRE_QUERY, count);
     }
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_MEMBER || p->group != group) continue;
-        p->asked = next_asked(t, p->rank, 0, t->scopes[0].first);
-        if (p->asked == MASTER_NO_OP) p->answer = ANSWER_TOLD;
-    }
+    ask_first(m, group);
 }
 
 const char *round_ops_reply(struct master *m, uint32_t link,
@@ -441,13 +491,13 @@ bool round_ops_relayed(const struct master_group *g)
     return true;
 }
 
-bool round_ops_owes(const struct master_group *g, uint32_t link)
+void round_ops_owing(const struct master_group *g, bool *links)
 {
     for (uint32_t i = 0; i < g->table.op_count; i++) {
         const struct master_op *op = &g->table.ops[i];
-        if (op->commit && !op->relayed && op->donor == link) return true;
+        if (op->commit && !op->relayed && op->donor != MASTER_NO_LINK)
+            links[op->donor] = true;
     }
-    return false;
 }
 
 /* --------------------------------------------------------------- verdicts */

@@ -45,7 +45,8 @@ struct master_table {
     uint32_t *scope_heads;       /* hash of the scopes: twice scope_room */
     uint32_t listing_count, listing_room;
     struct master_listing *listings;
-    uint32_t texts; /* sent with verdicts */
+    uint32_t texts;  /* sent with verdicts */
+    uint16_t *links; /* of the ranks of the view that ends, plus 1 */
 };
 
 static inline bool table_has_rank(const struct master_table *t, uint32_t scope,

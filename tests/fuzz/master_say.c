@@ -79,7 +79,7 @@ void master_partial_fill(const struct master *m, uint32_t link,
     uint8_t bits = fuzz_u8(in);
     struct coverage_round *r = some_round(&m->groups[p->group], what / 32);
     if (!r) return;
-    const struct coverage_member *c = coverage_find(r, p->info.id);
+    const struct coverage_member *c = coverage_find(m, r, link);
     uint32_t self = c ? (uint32_t)(c - r->members) : 0;
     msg->partial.tag = r->tag;
     msg->partial.number = r->number;

@@ -60,23 +60,46 @@ void coverage_clear(struct master_group *g)
     while (g->averages) coverage_free(&g->averages);
 }
 
-struct coverage_member *coverage_find(struct coverage_round *r, uint64_t id)
+struct coverage_member *coverage_find(const struct master *m,
+                                      struct coverage_round *r, uint32_t link)
 {
-    for (uint32_t i = 0; i < r->member_count; i++) {
-        if (r->members[i].id == id) return &r->members[i];
-    }
-    return NULL;
+    uint32_t place = r->places[link];
+    if (place == 0 || r->members[place - 1].id != m->peers[link].info.id)
+        return NULL;
+    return &r->members[place - 1];
 }
 
 /* Rule A13. What it has called for is over for it. */
-void coverage_missed(struct master_group *g, uint64_t tag, uint64_t id)
+void coverage_missed(struct master *m, uint64_t tag, uint32_t link)
 {
-    for (struct coverage_round *r = g->averages; r; r = r->next) {
-        struct coverage_member *c = r->tag == tag ? coverage_find(r, id) : NULL;
+    struct coverage_round *r = m->groups[m->peers[link].group].averages;
+    for (; r; r = r->next) {
+        struct coverage_member *c = NULL;
+        if (r->tag == tag) c = coverage_find(m, r, link);
         if (!c) continue;
         c->lapsed = false;
         c->out = true;
     }
+}
+
+static void find_sets(const struct master *m, const struct coverage_round *r,
+                      struct coverage_sets *s)
+{
+    memset(s, 0, sizeof *s);
+    for (uint32_t i = 0; i < r->member_count; i++) {
+        const struct coverage_member *c = &r->members[i];
+        if (!coverage_lives(m, c)) continue;
+        coverage_put(s->lives, i);
+        if (c->called && !c->ended) coverage_put(s->waits, i);
+    }
+}
+
+static uint32_t count_both(const uint64_t *a, const uint64_t *b)
+{
+    uint32_t count = 0;
+    for (uint32_t w = 0; w < COVERAGE_WORDS; w++)
+        count += (uint32_t)__builtin_popcountll(a[w] & b[w]);
+    return count;
 }
 
 /* ---------------------------------------------------------------- reports */
@@ -133,7 +156,7 @@ static void on_failed(struct master *m, uint32_t link,
 {
     if (c && c->called) {
         c->failed = true;
-        coverage_missed(&m->groups[m->peers[link].group], r->tag, c->id);
+        coverage_missed(m, r->tag, link);
     }
     struct wire_msg answer = {.type = WIRE_COVERAGE};
     answer.partial.word = PARTIAL_RELEASE;
@@ -152,7 +175,7 @@ void coverage_received(struct master *m, uint32_t link,
     }
     struct coverage_round *r = m->groups[p->group].averages;
     while (r && r->number != msg->partial.number) r = r->next;
-    struct coverage_member *c = r ? coverage_find(r, p->info.id) : NULL;
+    struct coverage_member *c = r ? coverage_find(m, r, link) : NULL;
     if (msg->partial.word == PARTIAL_FAILED) {
         on_failed(m, link, r, c, msg);
         return;
@@ -176,34 +199,22 @@ static uint32_t count_waiting(const struct master *m,
     return count;
 }
 
-static uint32_t count_holders(const struct master *m,
-                              const struct coverage_round *r,
-                              const struct coverage_part *p)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < r->member_count; i++)
-        count +=
-            coverage_has(p->holders, i) && coverage_lives(m, &r->members[i]);
-    return count;
-}
-
 /* Rule A10: counted from round to round of the tag; a round without any part
  * hands on the counts of the one before. */
-static void count_absences(const struct master_group *g,
+static void count_absences(const struct master *m, const struct master_group *g,
                            struct coverage_round *r, bool any)
 {
-    const struct coverage_round *before = NULL;
-    for (const struct coverage_round *b = g->averages; b != r; b = b->next) {
+    struct coverage_round *before = NULL;
+    for (struct coverage_round *b = g->averages; b != r; b = b->next) {
         if (b->tag == r->tag && b->state == COVERAGE_DECIDED) before = b;
     }
     for (uint32_t i = 0; i < r->member_count; i++) {
         struct coverage_member *c = &r->members[i];
-        uint32_t past = 0;
-        for (uint32_t k = 0; before && k < before->member_count; k++) {
-            if (before->members[k].id == c->id)
-                past = before->members[k].absences;
-        }
-        c->absences = c->contributed ? 0 : past + any;
+        const struct coverage_member *past = NULL;
+        if (before && stays(m, c)) past = coverage_find(m, before, c->link);
+        c->absences = any;
+        if (past) c->absences += past->absences;
+        if (c->contributed) c->absences = 0;
     }
 }
 
@@ -221,38 +232,48 @@ static void evict_absent(struct master *m, const struct coverage_round *r)
     }
 }
 
+/* Their contributions are in some committed part. */
+static void find_contributors(struct coverage_round *r)
+{
+    uint64_t all[COVERAGE_WORDS] = {0};
+    for (uint32_t i = 0; i < r->part_count; i++) {
+        const struct coverage_part *p = &r->parts[i];
+        for (uint32_t w = 0; w < COVERAGE_WORDS && p->committed; w++)
+            all[w] |= p->set[w];
+    }
+    for (uint32_t i = 0; i < r->member_count; i++)
+        r->members[i].contributed = coverage_has(all, i);
+}
+
 /* Rule A7: a part is committed if at least half of those that wait have it. */
 static void decide(struct master *m, struct master_group *g,
-                   struct coverage_round *r)
+                   struct coverage_round *r, const struct coverage_sets *s)
 {
-    uint32_t waiting = count_waiting(m, r);
+    uint32_t waiting = count_both(s->waits, s->waits);
     bool any = false;
     r->state = COVERAGE_DECIDED;
     r->decided_at = m->now;
     r->changed = true;
     for (uint32_t i = 0; i < r->part_count; i++) {
         struct coverage_part *p = &r->parts[i];
-        uint32_t holders = p->folded ? count_holders(m, r, p) : 0;
+        uint32_t holders = p->folded ? count_both(p->holders, s->lives) : 0;
         p->committed = holders > 0 && 2 * holders >= waiting;
-        for (uint32_t k = 0; p->committed && k < r->member_count; k++)
-            r->members[k].contributed |= coverage_has(p->set, k);
         any |= p->committed;
     }
-    count_absences(g, r, any);
+    find_contributors(r);
+    count_absences(m, g, r, any);
     if (any) evict_absent(m, r);
 }
 
 /* Everything that can still come has come everywhere. */
-static bool is_complete(const struct master *m, const struct coverage_round *r)
+static bool is_complete(const struct coverage_round *r,
+                        const struct coverage_sets *s)
 {
     for (uint32_t i = 0; i < r->part_count; i++) {
         const struct coverage_part *p = &r->parts[i];
-        if (!coverage_lives(m, &r->members[p->owner])) continue;
-        for (uint32_t k = 0; k < r->member_count; k++) {
-            if (coverage_waits(m, &r->members[k]) &&
-                !coverage_has(p->holders, k))
-                return false;
-        }
+        for (uint32_t w = 0;
+             w < COVERAGE_WORDS && coverage_has(s->lives, p->owner); w++)
+            if (s->waits[w] & ~p->holders[w]) return false;
     }
     return true;
 }
@@ -313,29 +334,34 @@ static void move(struct master *m, struct master_group *g,
         r->reports = true;
         coverage_send_all(m, r, PARTIAL_REPORT);
     }
-    bool over = is_complete(m, r) || m->now >= after(r, 8) ||
+    struct coverage_sets sets;
+    find_sets(m, r, &sets);
+    bool over = is_complete(r, &sets) || m->now >= after(r, 8) ||
                 (r->reports && all_reported(m, r));
-    if (over) decide(m, g, r);
+    if (over) decide(m, g, r, &sets);
 }
 
 /* ------------------------------------------------------- after the decision */
 
-static bool has_all(const struct coverage_round *r, uint32_t member)
+/* Those that have all committed parts. */
+static void find_complete(const struct coverage_round *r, uint64_t *set)
 {
+    memset(set, 0xff, COVERAGE_WORDS * sizeof *set);
     for (uint32_t i = 0; i < r->part_count; i++) {
         const struct coverage_part *p = &r->parts[i];
-        if (p->committed && !coverage_has(p->holders, member)) return false;
+        for (uint32_t w = 0; w < COVERAGE_WORDS && p->committed; w++)
+            set[w] &= p->holders[w];
     }
-    return true;
 }
 
 /* Rule A8: a part whose holders are all lost is missing, after all. No survivor
  * was told that it is committed: who was told held it. */
-static void give_up_lost_parts(const struct master *m, struct coverage_round *r)
+static void give_up_lost_parts(struct coverage_round *r,
+                               const struct coverage_sets *s)
 {
     for (uint32_t i = 0; i < r->part_count; i++) {
         struct coverage_part *p = &r->parts[i];
-        if (!p->committed || count_holders(m, r, p) > 0) continue;
+        if (!p->committed || count_both(p->holders, s->lives) > 0) continue;
         p->committed = false;
         r->changed = true;
     }
@@ -355,49 +381,53 @@ static bool is_over(const struct master *m, const struct coverage_round *r)
     return true;
 }
 
-static void contributed_anew(struct coverage_round *r)
-{
-    for (uint32_t k = 0; k < r->member_count; k++) {
-        r->members[k].contributed = false;
-        for (uint32_t i = 0; i < r->part_count; i++)
-            r->members[k].contributed |=
-                r->parts[i].committed && coverage_has(r->parts[i].set, k);
-    }
-}
-
-static void refuse_late(struct master *m, struct master_group *g,
-                        struct coverage_round *r, uint32_t member,
-                        const char *text)
+static void refuse_late(struct master *m, struct coverage_round *r,
+                        uint32_t member, const char *text)
 {
     coverage_refuse(m, r, member, PARTIAL_LATE, text);
-    coverage_missed(g, r->tag, r->members[member].id);
+    coverage_missed(m, r->tag, r->members[member].link);
 }
 
-static void deliver(struct master *m, struct master_group *g,
-                    struct coverage_round *r)
+/* END, FETCH or REFUSE to those that wait. */
+static void deliver_to(struct master *m, struct coverage_round *r,
+                       const struct coverage_sets *s, const uint64_t *complete,
+                       bool last)
 {
-    r->changed |= note_gone(m, r);
-    give_up_lost_parts(m, r);
-    if (r->changed) contributed_anew(r);
-    bool all = true; /* all that live have all */
-    for (uint32_t i = 0; i < r->member_count; i++)
-        all &= !is_due(m, &r->members[i]) ||
-               (r->members[i].called && has_all(r, i));
-    bool first = true; /* nobody has ended: END releases at once */
-    for (uint32_t i = 0; i < r->member_count; i++)
-        first &= !r->members[i].ended || !coverage_lives(m, &r->members[i]);
+    struct coverage_letter end, fetch;
+    end.made = fetch.made = false;
     for (uint32_t i = 0; i < r->member_count; i++) {
         struct coverage_member *c = &r->members[i];
-        if (!coverage_waits(m, c)) continue;
-        if (has_all(r, i))
-            coverage_send_end(m, r, i, all && first);
-        else if (m->now >= lapses_at(r, c))
-            refuse_late(m, g, r, i,
+        if (!coverage_has(s->waits, i)) continue;
+        if (coverage_has(complete, i)) {
+            coverage_send_end(m, r, i, last, &end);
+        } else if (m->now >= lapses_at(r, c)) {
+            refuse_late(m, r, i,
                         "this member did not get the parts within a deadline "
                         "after the decision");
-        else if (r->changed || !c->fetches)
-            coverage_send_fetch(m, r, i);
+            fetch.made = false; /* others do not get them from it */
+        } else if (r->changed || !c->fetches) {
+            coverage_send_fetch(m, r, s, i, &fetch);
+        }
     }
+}
+
+static void deliver(struct master *m, struct coverage_round *r)
+{
+    struct coverage_sets sets;
+    uint64_t complete[COVERAGE_WORDS];
+    find_sets(m, r, &sets);
+    r->changed |= note_gone(m, r);
+    give_up_lost_parts(r, &sets);
+    if (r->changed) find_contributors(r);
+    find_complete(r, complete);
+    bool all = true;   /* all that live have all */
+    bool first = true; /* nobody has ended: END releases at once */
+    for (uint32_t i = 0; i < r->member_count; i++) {
+        const struct coverage_member *c = &r->members[i];
+        all &= !is_due(m, c) || (c->called && coverage_has(complete, i));
+        first &= !c->ended || !coverage_lives(m, c);
+    }
+    deliver_to(m, r, &sets, complete, all && first);
     r->changed = false;
     if (!is_over(m, r)) return;
     if (!(all && first)) coverage_send_all(m, r, PARTIAL_RELEASE);
@@ -406,8 +436,7 @@ static void deliver(struct master *m, struct master_group *g,
 
 /* Rule A9: no more than so many decided rounds of a tag are kept. True: for a
  * member that waited others are over, too. */
-static bool drop_round(struct master *m, struct master_group *g,
-                       struct coverage_round **slot)
+static bool drop_round(struct master *m, struct coverage_round **slot)
 {
     struct coverage_round *r = *slot;
     bool refused = false;
@@ -415,14 +444,14 @@ static bool drop_round(struct master *m, struct master_group *g,
         struct coverage_member *c = &r->members[i];
         if (!is_due(m, c)) continue;
         if (c->called) {
-            refuse_late(m, g, r, i,
+            refuse_late(m, r, i,
                         "the parts of this round are not kept any more");
             refused = true;
             continue;
         }
         for (struct coverage_round *l = r->next; l; l = l->next) {
-            struct coverage_member *later =
-                l->tag == r->tag ? coverage_find(l, c->id) : NULL;
+            struct coverage_member *later = NULL;
+            if (l->tag == r->tag) later = coverage_find(m, l, c->link);
             if (later) later->lapsed = true;
         }
     }
@@ -444,7 +473,7 @@ static bool drop_old(struct master *m, struct master_group *g)
         if (coverage_is_decided(*at) && later > 0 && (*at)->released)
             coverage_free(at);
         else if (coverage_is_decided(*at) && later >= COVERAGE_KEPT)
-            refused |= drop_round(m, g, at);
+            refused |= drop_round(m, at);
         else
             at = &(*at)->next;
     }
@@ -462,7 +491,7 @@ static void settle_rounds(struct master *m, struct master_group *g)
         }
         if (r->state == COVERAGE_GATHERING) gather(m, r);
         if (r->state == COVERAGE_MOVING) move(m, g, r);
-        if (r->state == COVERAGE_DECIDED && !r->released) deliver(m, g, r);
+        if (r->state == COVERAGE_DECIDED && !r->released) deliver(m, r);
         if (r->state == COVERAGE_REFUSED) r->released |= is_over(m, r);
         at = &r->next;
     }

@@ -70,6 +70,21 @@ struct coverage_round {
     char text[WIRE_TEXT_MAX + 1]; /* REFUSED */
     struct coverage_part *parts;
     struct coverage_member members[WIRE_AVERAGED_MAX];
+    uint16_t places[MASTER_LINKS_MAX]; /* of links in `members`, plus 1 */
+};
+
+/* Sets of the members of a round, for one look at it. */
+struct coverage_sets {
+    uint64_t lives[COVERAGE_WORDS], waits[COVERAGE_WORDS];
+};
+
+/* What members get, but for what it says of each. */
+struct coverage_letter {
+    bool made;
+    struct wire_msg msg;
+    uint64_t ids[2 * WIRE_AVERAGED_MAX];
+    struct wire_part parts[WIRE_PARTS_MAX];
+    uint8_t sets[WIRE_PARTS_MAX * WIRE_AVERAGED_MAX / 8];
 };
 
 static inline bool coverage_has(const uint64_t *set, uint32_t i)
@@ -100,9 +115,11 @@ void coverage_elected(struct master *m, uint32_t group);
 void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg);
 
 bool coverage_is_decided(const struct coverage_round *r);
-struct coverage_member *coverage_find(struct coverage_round *r, uint64_t id);
+/* The peer of that link, if it is one of the round. */
+struct coverage_member *coverage_find(const struct master *m,
+                                      struct coverage_round *r, uint32_t link);
 void coverage_free(struct coverage_round **slot);
-void coverage_missed(struct master_group *g, uint64_t tag, uint64_t id);
+void coverage_missed(struct master *m, uint64_t tag, uint32_t link);
 /* The member is still one of the group, and its call has not failed. */
 bool coverage_lives(const struct master *m, const struct coverage_member *c);
 /* It waits in its call. */
@@ -113,10 +130,13 @@ void coverage_send_plan(struct master *m, struct coverage_round *r);
 /* An order without content to all that wait in their calls. */
 void coverage_send_all(struct master *m, const struct coverage_round *r,
                        enum partial_order order);
+/* The letter is made by the first one, for all. */
 void coverage_send_fetch(struct master *m, struct coverage_round *r,
-                         uint32_t member);
+                         const struct coverage_sets *s, uint32_t member,
+                         struct coverage_letter *letter);
 void coverage_send_end(struct master *m, struct coverage_round *r,
-                       uint32_t member, bool last);
+                       uint32_t member, bool last,
+                       struct coverage_letter *letter);
 void coverage_refuse(struct master *m, struct coverage_round *r,
                      uint32_t member, enum partial_refusal why,
                      const char *text);

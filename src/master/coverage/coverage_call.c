@@ -11,31 +11,23 @@ add_member(const struct master *m, struct coverage_round *r, uint32_t link)
 {
     if (r->member_count == WIRE_AVERAGED_MAX) return NULL;
     struct coverage_member *c = &r->members[r->member_count++];
+    r->places[link] = (uint16_t)r->member_count;
     *c = (struct coverage_member){.id = m->peers[link].info.id, .link = link};
     return c;
 }
 
-static int compare_ranks(const struct master *m, uint32_t a, uint32_t b)
-{
-    return m->peers[a].rank < m->peers[b].rank ? -1 : 1;
-}
-
 /* The members of the group, by rank: in this order contributions are summed. */
-static bool add_members(struct master *m, struct coverage_round *r,
+static bool add_members(const struct master *m, struct coverage_round *r,
                         uint32_t group)
 {
-    uint32_t count = 0;
+    uint16_t links[PEERS_MAX] = {0}; /* by rank, plus 1 */
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_MEMBER || p->group != group || p->leaving)
-            continue;
-        if (count == WIRE_AVERAGED_MAX) return false;
-        uint32_t at = count++;
-        for (; at > 0 && compare_ranks(m, i, m->sorted[at - 1]) < 0; at--)
-            m->sorted[at] = m->sorted[at - 1];
-        m->sorted[at] = i;
+        if (p->state == PEER_MEMBER && p->group == group && !p->leaving)
+            links[p->rank] = (uint16_t)(i + 1);
     }
-    for (uint32_t i = 0; i < count; i++) (void)add_member(m, r, m->sorted[i]);
+    for (uint32_t i = 0; i < PEERS_MAX; i++)
+        if (links[i] > 0 && !add_member(m, r, links[i] - 1u)) return false;
     return true;
 }
 
@@ -95,22 +87,24 @@ static struct coverage_round *open_round(struct master *m, uint32_t link,
 
 /* Rule A2: the round that a call is for, or NULL; *lapsed: the caller has
  * missed rounds that are not kept. */
-static struct coverage_round *find_round(struct master_group *g, uint64_t tag,
-                                         uint64_t id, bool *lapsed)
+static struct coverage_round *find_round(struct master *m, uint32_t link,
+                                         uint64_t tag, bool *lapsed)
 {
+    const struct master_group *g = &m->groups[m->peers[link].group];
     struct coverage_round *open = NULL;
     *lapsed = false;
     for (struct coverage_round *r = g->averages; r; r = r->next) {
-        struct coverage_member *c = r->tag == tag ? coverage_find(r, id) : NULL;
+        const struct coverage_member *c = NULL;
+        if (r->tag == tag) c = coverage_find(m, r, link);
         if (c && c->lapsed) *lapsed = true;
     }
     if (*lapsed) {
-        coverage_missed(g, tag, id);
+        coverage_missed(m, tag, link);
         return NULL;
     }
     for (struct coverage_round *r = g->averages; r; r = r->next) {
         if (r->tag != tag) continue;
-        struct coverage_member *c = coverage_find(r, id);
+        const struct coverage_member *c = coverage_find(m, r, link);
         if (c && !c->called && !c->out) return r;
         if (!coverage_is_decided(r)) open = r;
     }
@@ -158,8 +152,7 @@ static bool disagrees(struct master *m, struct coverage_round *r,
                        (unsigned long long)own, m->peers[c->link].rank,
                        (unsigned long long)theirs);
     coverage_refuse(m, r, self, PARTIAL_DIFFERS, r->text);
-    if (r->state == COVERAGE_DECIDED)
-        coverage_missed(&m->groups[m->peers[c->link].group], r->tag, c->id);
+    if (r->state == COVERAGE_DECIDED) coverage_missed(m, r->tag, c->link);
     if (coverage_is_decided(r)) return true;
     r->state = COVERAGE_REFUSED;
     r->decided_at = m->now;
@@ -184,7 +177,6 @@ static bool is_valid(const struct wire_msg *msg)
 void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_peer *p = &m->peers[link];
-    struct master_group *g = &m->groups[p->group];
     bool lapsed;
     if (!is_valid(msg)) {
         master_drop(m, link, "called a partial all-reduce that cannot be");
@@ -193,8 +185,7 @@ void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg)
     /* A message that came twice. */
     if (msg->partial.version <= p->average_calls) return;
     p->average_calls = msg->partial.version;
-    struct coverage_round *r =
-        find_round(g, msg->partial.tag, p->info.id, &lapsed);
+    struct coverage_round *r = find_round(m, link, msg->partial.tag, &lapsed);
     if (lapsed) {
         coverage_send_refusal(m, link, msg->partial.tag, PARTIAL_LATE,
                               "this member has missed rounds of the partial "
@@ -203,7 +194,7 @@ void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg)
     }
     if (!r) r = open_round(m, link, msg);
     if (!r) return;
-    struct coverage_member *c = coverage_find(r, p->info.id);
+    struct coverage_member *c = coverage_find(m, r, link);
     if (c && c->failed) {
         coverage_send_refusal(m, link, r->tag, PARTIAL_LATE,
                               "this member's last call of the partial "

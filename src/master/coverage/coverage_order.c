@@ -4,12 +4,6 @@
 
 #include <string.h>
 
-struct scratch {
-    uint64_t ids[2 * WIRE_AVERAGED_MAX];
-    struct wire_part parts[WIRE_PARTS_MAX];
-    uint8_t sets[WIRE_PARTS_MAX * WIRE_AVERAGED_MAX / 8];
-};
-
 static struct wire_msg order(const struct coverage_round *r,
                              enum partial_order word)
 {
@@ -24,18 +18,16 @@ static struct wire_msg order(const struct coverage_round *r,
     return msg;
 }
 
-static void add_set(const struct coverage_round *r, struct scratch *x,
-                    struct wire_msg *msg, const uint64_t *set)
+static void add_set(struct coverage_letter *x, struct wire_msg *msg,
+                    const uint64_t *set)
 {
     uint8_t *to = x->sets + (size_t)msg->set_count++ * msg->set_size;
-    memset(to, 0, msg->set_size);
-    for (uint32_t i = 0; i < r->member_count; i++) {
-        if (coverage_has(set, i)) to[i / 8] |= (uint8_t)(1u << i % 8);
-    }
+    for (uint32_t i = 0; i < msg->set_size; i++)
+        to[i] = (uint8_t)(set[i / 8] >> i % 8 * 8);
     msg->sets = x->sets;
 }
 
-static void add_parts(const struct coverage_round *r, struct scratch *x,
+static void add_parts(const struct coverage_round *r, struct coverage_letter *x,
                       struct wire_msg *msg)
 {
     for (uint32_t i = 0; i < r->part_count; i++) {
@@ -49,7 +41,7 @@ static void add_parts(const struct coverage_round *r, struct scratch *x,
     msg->part_count = r->part_count;
 }
 
-static void add_ids(const struct coverage_round *r, struct scratch *x,
+static void add_ids(const struct coverage_round *r, struct coverage_letter *x,
                     struct wire_msg *msg)
 {
     for (uint32_t i = 0; i < r->member_count; i++) x->ids[i] = r->members[i].id;
@@ -59,7 +51,7 @@ static void add_ids(const struct coverage_round *r, struct scratch *x,
 
 void coverage_send_plan(struct master *m, struct coverage_round *r)
 {
-    struct scratch x;
+    struct coverage_letter x;
     struct wire_msg msg = order(r, PARTIAL_PLAN);
     for (uint32_t i = 0; i < r->member_count; i++) {
         const struct coverage_member *c = &r->members[i];
@@ -71,7 +63,7 @@ void coverage_send_plan(struct master *m, struct coverage_round *r)
     msg.ids = x.ids;
     msg.id_count = 2 * r->member_count;
     add_parts(r, &x, &msg);
-    add_set(r, &x, &msg, r->gone);
+    add_set(&x, &msg, r->gone);
     for (uint32_t i = 0; i < r->member_count; i++) {
         if (!coverage_waits(m, &r->members[i])) continue;
         msg.partial.self = i;
@@ -94,33 +86,32 @@ void coverage_send_all(struct master *m, const struct coverage_round *r,
     if (count > 0) m->out.send(m->out.user, m->links, count, &msg);
 }
 
-/* Those that have the part and live. */
-static void live_holders(const struct master *m, const struct coverage_round *r,
-                         const struct coverage_part *p, uint64_t *set)
+/* Of each committed part those that have it and live. */
+static void make_fetch(const struct coverage_round *r,
+                       const struct coverage_sets *s, struct coverage_letter *x)
 {
-    memset(set, 0, sizeof p->holders);
-    for (uint32_t i = 0; i < r->member_count; i++) {
-        if (coverage_has(p->holders, i) && coverage_lives(m, &r->members[i]))
-            coverage_put(set, i);
+    struct wire_msg *msg = &x->msg;
+    x->made = true;
+    *msg = order(r, PARTIAL_FETCH);
+    add_ids(r, x, msg);
+    add_parts(r, x, msg);
+    for (uint32_t i = 0; i < r->part_count; i++) {
+        uint64_t set[COVERAGE_WORDS];
+        for (uint32_t w = 0; w < COVERAGE_WORDS; w++)
+            set[w] = r->parts[i].holders[w] & s->lives[w];
+        x->parts[i].contributors = r->parts[i].committed;
+        add_set(x, msg, set);
     }
 }
 
 void coverage_send_fetch(struct master *m, struct coverage_round *r,
-                         uint32_t member)
+                         const struct coverage_sets *s, uint32_t member,
+                         struct coverage_letter *letter)
 {
-    struct scratch x;
-    struct wire_msg msg = order(r, PARTIAL_FETCH);
-    uint64_t set[COVERAGE_WORDS];
-    msg.partial.self = member;
-    add_ids(r, &x, &msg);
-    add_parts(r, &x, &msg);
-    for (uint32_t i = 0; i < r->part_count; i++) {
-        x.parts[i].contributors = r->parts[i].committed;
-        live_holders(m, r, &r->parts[i], set);
-        add_set(r, &x, &msg, set);
-    }
+    if (!letter->made) make_fetch(r, s, letter);
+    letter->msg.partial.self = member;
     r->members[member].fetches = true;
-    master_send(m, r->members[member].link, &msg);
+    master_send(m, r->members[member].link, &letter->msg);
 }
 
 static double weight_of(const struct coverage_round *r,
@@ -136,26 +127,33 @@ static double weight_of(const struct coverage_round *r,
     return sum;
 }
 
-void coverage_send_end(struct master *m, struct coverage_round *r,
-                       uint32_t member, bool last)
+static void make_end(const struct coverage_round *r, struct coverage_letter *x)
 {
     static const uint64_t nobody[COVERAGE_WORDS];
-    struct scratch x;
-    struct coverage_member *c = &r->members[member];
-    struct wire_msg msg = order(r, PARTIAL_END);
-    msg.partial.self = member;
-    msg.partial.contributed = c->contributed;
-    msg.partial.last = last;
-    add_ids(r, &x, &msg);
-    add_parts(r, &x, &msg);
+    struct wire_msg *msg = &x->msg;
+    x->made = true;
+    *msg = order(r, PARTIAL_END);
+    add_ids(r, x, msg);
+    add_parts(r, x, msg);
     for (uint32_t i = 0; i < r->part_count; i++) {
         const struct coverage_part *p = &r->parts[i];
-        struct wire_part *w = &x.parts[i];
+        struct wire_part *w = &x->parts[i];
         if (p->committed) w->weight = weight_of(r, p, &w->contributors);
-        add_set(r, &x, &msg, p->committed ? p->set : nobody);
+        add_set(x, msg, p->committed ? p->set : nobody);
     }
+}
+
+void coverage_send_end(struct master *m, struct coverage_round *r,
+                       uint32_t member, bool last,
+                       struct coverage_letter *letter)
+{
+    struct coverage_member *c = &r->members[member];
+    if (!letter->made) make_end(r, letter);
+    letter->msg.partial.self = member;
+    letter->msg.partial.contributed = c->contributed;
+    letter->msg.partial.last = last;
     c->ended = c->has = true;
-    master_send(m, c->link, &msg);
+    master_send(m, c->link, &letter->msg);
 }
 
 void coverage_send_refusal(struct master *m, uint32_t link, uint64_t tag,

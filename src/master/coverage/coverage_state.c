@@ -19,13 +19,13 @@ void coverage_votes(struct master *m, uint32_t link, const struct wire_msg *msg)
     const struct master_peer *p = &m->peers[link];
     struct coverage_round *first = m->groups[p->group].averages;
     for (struct coverage_round *r = first; r; r = r->next) {
-        struct coverage_member *c = coverage_find(r, p->info.id);
+        struct coverage_member *c = coverage_find(m, r, link);
         if (c) c->untaken = c->called && lists(msg, r->tag);
         if (!c || !c->untaken) continue;
         /* Only the last one that it has called for. */
         for (struct coverage_round *b = first; b != r; b = b->next) {
             struct coverage_member *before =
-                b->tag == r->tag ? coverage_find(b, p->info.id) : NULL;
+                b->tag == r->tag ? coverage_find(m, b, link) : NULL;
             if (before) before->untaken = false;
         }
     }

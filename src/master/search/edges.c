@@ -10,16 +10,6 @@
 
 #include <string.h>
 
-uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id)
-{
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        bool known = p->state == PEER_MEMBER || p->state == PEER_REGISTERED;
-        if (known && p->group == group && p->info.id == id) return i;
-    }
-    return MASTER_NO_LINK;
-}
-
 /* Hash of the network part of the address, by the usual prefix length. */
 static uint64_t site_of(const struct wire_addr *addr)
 {
@@ -56,7 +46,7 @@ void edges_measured(struct master *m, uint32_t link,
                     const struct wire_edge *edge)
 {
     const struct master_peer *p = &m->peers[link];
-    uint32_t from = edges_link_of(m, p->group, edge->peer);
+    uint32_t from = master_link_of(m, p->group, edge->peer);
     if (!m->edges || from == MASTER_NO_LINK || from == link) return;
     uint32_t x = m->peers[from].slot;
     if (x == MASTER_NO_PLACE || p->slot == MASTER_NO_PLACE) return;
@@ -79,7 +69,7 @@ void edges_measured(struct master *m, uint32_t link,
 
 void edges_slow(struct master *m, uint32_t group, uint64_t a, uint64_t b)
 {
-    uint32_t x = edges_link_of(m, group, a), y = edges_link_of(m, group, b);
+    uint32_t x = master_link_of(m, group, a), y = master_link_of(m, group, b);
     if (!m->edges || x == MASTER_NO_LINK || y == MASTER_NO_LINK) return;
     uint32_t from = m->peers[x].slot, to = m->peers[y].slot;
     if (from == MASTER_NO_PLACE || to == MASTER_NO_PLACE) return;
@@ -135,8 +125,8 @@ static void fail(struct master *m, struct master_group *g, uint32_t x,
 static bool both_known(const struct master *m, uint32_t group, uint64_t a,
                        uint64_t b, uint32_t *x, uint32_t *y)
 {
-    *x = edges_link_of(m, group, a);
-    *y = edges_link_of(m, group, b);
+    *x = master_link_of(m, group, a);
+    *y = master_link_of(m, group, b);
     return *x != *y && *x != MASTER_NO_LINK && *y != MASTER_NO_LINK;
 }
 
@@ -156,7 +146,7 @@ bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b)
     if (silence_is_suspect(m, x) || silence_is_suspect(m, y)) return false;
     struct master_edge *e = take(g, a, b);
     uint32_t relay =
-        e->relayed ? edges_link_of(m, group, e->relay) : MASTER_NO_LINK;
+        e->relayed ? master_link_of(m, group, e->relay) : MASTER_NO_LINK;
     if (relay != MASTER_NO_LINK && silence_is_suspect(m, relay)) return false;
     if (e->bad) relays_failed(m, e);
     fail(m, g, x, y, e);

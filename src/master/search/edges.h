@@ -46,7 +46,6 @@ void edges_forget_gone(struct master *m, uint32_t group);
 void edges_retry(struct master *m, uint32_t group, pccl_ns since);
 /* Over a relay it carries little, whatever was measured (rule N10c). */
 void edges_slow(struct master *m, uint32_t group, uint64_t a, uint64_t b);
-uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id);
 
 /* relays.c: who relays what between m->members[0..count) (rule N10). */
 void relays_choose(struct master *m, uint32_t group, uint32_t count);

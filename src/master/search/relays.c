@@ -129,9 +129,9 @@ void relays_note(struct master *m, uint32_t group)
     struct master_group *g = &m->groups[group];
     for (uint32_t i = 0; i < g->edge_count; i++) {
         struct master_edge *e = &g->edges[i];
-        uint32_t a = edges_link_of(m, group, e->a);
-        uint32_t b = edges_link_of(m, group, e->b);
-        uint32_t relay = edges_link_of(m, group, e->relay);
+        uint32_t a = master_link_of(m, group, e->a);
+        uint32_t b = master_link_of(m, group, e->b);
+        uint32_t relay = master_link_of(m, group, e->relay);
         if (!e->relayed) e->told = false;
         if (!e->relayed || e->told || !g->ring || a == MASTER_NO_LINK ||
             b == MASTER_NO_LINK)

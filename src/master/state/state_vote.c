@@ -66,11 +66,9 @@ void state_vote_asked(struct master *m, uint32_t link,
 static void credit(struct master *m, uint32_t group, const struct wire_msg *msg)
 {
     for (uint32_t k = 0; k + 1 < msg->id_count; k += 2) {
-        for (uint32_t i = 0; i < m->link_end; i++) {
-            struct master_peer *p = &m->peers[i];
-            if (in_group(p, group) && p->info.id == msg->ids[k])
-                p->sync.given += msg->ids[k + 1];
-        }
+        uint32_t link = master_link_of(m, group, msg->ids[k]);
+        if (link != MASTER_NO_LINK && in_group(&m->peers[link], group))
+            m->peers[link].sync.given += msg->ids[k + 1];
     }
 }
 

@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 /* The message that the peer has not answered, or NULL. */
-static const char *owed(const struct master *m, uint32_t link)
+static const char *owed(const struct master *m, uint32_t link,
+                        const bool *results)
 {
     const struct master_peer *p = &m->peers[link];
     const struct master_group *g = &m->groups[p->group];
@@ -19,7 +20,7 @@ static const char *owed(const struct master *m, uint32_t link)
     case GROUP_ASKING:
         return member && p->answer < ANSWER_TOLD ? "QUERY" : NULL;
     case GROUP_DONATING:
-        return member && round_ops_owes(g, link) ? "DONATE" : NULL;
+        return member && results[link] ? "DONATE" : NULL;
     case GROUP_PROPOSED:
         return p->proposed && !p->ready ? "PROPOSE" : NULL;
     case GROUP_OPEN:
@@ -64,13 +65,17 @@ static bool has_time(struct master *m, uint32_t link, bool delayed)
 
 void limits_tick(struct master *m)
 {
-    bool delayed[GROUPS_MAX] = {false};
+    bool delayed[GROUPS_MAX] = {false}, results[MASTER_LINKS_MAX] = {false};
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        const struct master_group *g = &m->groups[m->group_list[i]];
+        if (g->phase == GROUP_DONATING) round_ops_owing(g, results);
+    }
     for (uint32_t i = 0; i < m->link_end; i++)
         if (delays_others(m, i)) delayed[m->peers[i].group] = true;
     for (uint32_t i = 0; i < m->link_end; i++) {
         enum master_peer_state s = m->peers[i].state;
         if (s != PEER_MEMBER && s != PEER_REGISTERED) continue;
-        const char *what = owed(m, i);
+        const char *what = owed(m, i, results);
         if (!what || has_time(m, i, delayed[m->peers[i].group])) continue;
         char text[WIRE_TEXT_MAX];
         (void)snprintf(text, sizeof text,

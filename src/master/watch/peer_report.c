@@ -120,25 +120,11 @@ const struct master_set *peer_report_scope(const struct peer_report *report,
     return NULL;
 }
 
-const struct wire_wait *peer_report_lists(const struct peer_report *report,
-                                          const struct wire_wait *op)
-{
-    return find(report, op);
-}
-
 uint64_t peer_report_rate(const struct peer_report *report,
                           const struct wire_wait *op)
 {
     const struct wire_wait *w = find(report, op);
     return w ? report->paces[w - report->waits].rate : 0;
-}
-
-bool peer_report_answers(const struct peer_report *report,
-                         const struct wire_wait *op, enum wait_kind answer)
-{
-    struct wire_wait w = *op;
-    w.kind = (uint8_t)answer;
-    return find(report, &w) != NULL;
 }
 
 bool peer_report_is_quiet(const struct peer_report *report, uint64_t id)

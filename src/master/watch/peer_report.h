@@ -31,15 +31,9 @@ void peer_report_take(struct master *m, uint32_t link,
 /* The members of the scope; NULL: the whole view, or not known. */
 const struct master_set *peer_report_scope(const struct peer_report *report,
                                            uint64_t scope);
-/* What that report says of the operation, or NULL. */
-const struct wire_wait *peer_report_lists(const struct peer_report *report,
-                                          const struct wire_wait *op);
 /* The rate of an operation that it lists. */
 uint64_t peer_report_rate(const struct peer_report *report,
                           const struct wire_wait *op);
-/* That report answers the question for it with PAST, or with LACKS (W3). */
-bool peer_report_answers(const struct peer_report *report,
-                         const struct wire_wait *op, enum wait_kind answer);
 /* It hears nothing of the member. */
 bool peer_report_is_quiet(const struct peer_report *report, uint64_t id);
 

@@ -227,26 +227,24 @@ static void add_series(const struct master *m, const struct series *s,
 
 /* -------------------------------------------------------------- each link */
 
-static void add_links(const struct master *m, bool round_trip,
-                      struct growing_text *out)
+static void add_links(const struct master *m, const struct status_link *links,
+                      uint32_t count, bool round_trip, struct growing_text *out)
 {
     const char *name = round_trip ? "pccl_link_round_trip_seconds"
                                   : "pccl_link_bytes_per_second";
     begin(out, name, "gauge",
           round_trip ? "Round trip of a link, as measured last."
                      : "Rate of a link, as measured last.");
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        for (uint32_t k = 0; k < m->link_end; k++) {
-            struct bandwidth_edge e;
-            if (!run_status_link(m, i, k, &e) || (round_trip && e.rtt == 0))
-                continue;
-            text_add(out,
-                     "%s{group=\"%" PRIu32 "\",from=\"%" PRIu32
-                     "\",to=\"%" PRIu32 "\"} %.15g\n",
-                     name, m->groups[m->peers[i].group].number,
-                     m->peers[i].rank, m->peers[k].rank,
-                     round_trip ? (double)e.rtt / PCCL_S : (double)e.rate);
-        }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct master_peer *from = &m->peers[links[i].from];
+        const struct bandwidth_edge *e = &links[i].edge;
+        if (round_trip && e->rtt == 0) continue;
+        text_add(out,
+                 "%s{group=\"%" PRIu32 "\",from=\"%" PRIu32 "\",to=\"%" PRIu32
+                 "\"} %.15g\n",
+                 name, m->groups[from->group].number, from->rank,
+                 m->peers[links[i].to].rank,
+                 round_trip ? (double)e->rtt / PCCL_S : (double)e->rate);
     }
 }
 
@@ -263,6 +261,8 @@ void run_metrics(const struct status_source *s, struct growing_text *out)
         for (size_t i = 0; i < ARRAY_COUNT(series); i++)
             add_series(m, &series[i], out);
     if (!m->edges || members > STATUS_LINKS_MAX) return;
-    add_links(m, false, out);
-    add_links(m, true, out);
+    struct status_link links[STATUS_LINKS_MAX * STATUS_LINKS_MAX];
+    uint32_t count = run_status_links(m, links);
+    add_links(m, links, count, false, out);
+    add_links(m, links, count, true, out);
 }

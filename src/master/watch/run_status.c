@@ -96,9 +96,6 @@ static bool few_wait(const struct master *m, uint32_t *have)
 
 static void newcomer_activity(const struct master *m, char *text, size_t size)
 {
-    uint32_t founders = 0;
-    for (uint32_t i = 0; i < m->link_end; i++)
-        founders += m->peers[i].state == PEER_REGISTERED && !m->peers[i].join;
     uint32_t have;
     if (few_wait(m, &have))
         snprintf(text, size,
@@ -109,7 +106,7 @@ static void newcomer_activity(const struct master *m, char *text, size_t size)
     else
         snprintf(text, size,
                  "waits for others: %" PRIu32 " of %" PRIu32 " are there",
-                 founders, m->quorum);
+                 m->founders, m->quorum);
 }
 
 void run_status_activity(const struct master *m, uint32_t link, char *text,
@@ -187,52 +184,60 @@ static void add_peers(const struct master *m, uint32_t group,
 {
     text_add(out, "   rank launched  host                  pid    heard  state "
                   "    operation\n");
-    for (uint32_t rank = 0, seen = 1; seen > 0; rank++) {
-        seen = 0;
-        for (uint32_t i = 0; i < m->link_end; i++) {
-            const struct master_peer *p = &m->peers[i];
-            if (!is_shown(p) || p->group != group ||
-                p->state == PEER_REGISTERED)
-                continue;
-            seen += p->rank > rank;
-            if (p->rank == rank) add_peer(m, i, out);
-        }
+    uint16_t links[PEERS_MAX] = {0}; /* by rank, plus 1 */
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (is_shown(p) && p->group == group && p->state != PEER_REGISTERED)
+            links[p->rank] = (uint16_t)(i + 1);
     }
+    for (uint32_t rank = 0; rank < PEERS_MAX; rank++)
+        if (links[rank] > 0) add_peer(m, links[rank] - 1u, out);
     for (uint32_t i = 0; i < m->link_end; i++)
         if (m->peers[i].state == PEER_REGISTERED && m->peers[i].group == group)
             add_peer(m, i, out);
 }
 
-bool run_status_link(const struct master *m, uint32_t from, uint32_t to,
-                     struct bandwidth_edge *edge)
+static bool is_measured(const struct master *m, uint32_t from, uint32_t to,
+                        struct bandwidth_edge *edge)
 {
     const struct master_peer *a = &m->peers[from];
     const struct master_peer *b = &m->peers[to];
-    if (from == to || a->state != PEER_MEMBER || b->state != PEER_MEMBER ||
-        a->group != b->group || a->slot == MASTER_NO_PLACE ||
+    if (from == to || a->group != b->group || a->slot == MASTER_NO_PLACE ||
         b->slot == MASTER_NO_PLACE)
         return false;
     *edge = bandwidth_look(m->edges, a->slot, b->slot);
     return edge->state == EDGE_MEASURED;
 }
 
+uint32_t run_status_links(const struct master *m, struct status_link *links)
+{
+    uint32_t members[STATUS_LINKS_MAX], count = 0, found = 0;
+    if (!m->edges || master_count(m, PEER_MEMBER) > STATUS_LINKS_MAX) return 0;
+    for (uint32_t i = 0; i < m->link_end; i++)
+        if (m->peers[i].state == PEER_MEMBER) members[count++] = i;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < count; k++) {
+            struct status_link *l = &links[found];
+            *l = (struct status_link){.from = members[i], .to = members[k]};
+            found += is_measured(m, l->from, l->to, &l->edge);
+        }
+    }
+    return found;
+}
+
 static void add_links(const struct master *m, struct growing_text *out)
 {
-    bool any = false;
-    if (!m->edges || master_count(m, PEER_MEMBER) > STATUS_LINKS_MAX) return;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        for (uint32_t k = 0; k < m->link_end; k++) {
-            struct bandwidth_edge e;
-            if (!run_status_link(m, i, k, &e)) continue;
-            if (!any) text_add(out, "\nlinks\n");
-            any = true;
-            text_add(out,
-                     "  %" PRIu32 " -> %" PRIu32
-                     "  %8.1f MB/s  %7.2f ms  %.0f s ago\n",
-                     m->peers[i].rank, m->peers[k].rank, (double)e.rate / 1e6,
-                     (double)e.rtt / PCCL_MS,
-                     (double)(m->now - e.since) / PCCL_S);
-        }
+    struct status_link links[STATUS_LINKS_MAX * STATUS_LINKS_MAX];
+    uint32_t count = run_status_links(m, links);
+    if (count > 0) text_add(out, "\nlinks\n");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct bandwidth_edge *e = &links[i].edge;
+        text_add(out,
+                 "  %" PRIu32 " -> %" PRIu32
+                 "  %8.1f MB/s  %7.2f ms  %.0f s ago\n",
+                 m->peers[links[i].from].rank, m->peers[links[i].to].rank,
+                 (double)e->rate / 1e6, (double)e->rtt / PCCL_MS,
+                 (double)(m->now - e->since) / PCCL_S);
     }
 }
 
@@ -273,9 +278,9 @@ static void add_relays(const struct master *m, uint32_t group,
     const struct master_group *g = &m->groups[group];
     for (uint32_t i = 0; i < g->edge_count; i++) {
         const struct master_edge *e = &g->edges[i];
-        uint32_t a = edges_link_of(m, group, e->a);
-        uint32_t b = edges_link_of(m, group, e->b);
-        uint32_t relay = edges_link_of(m, group, e->relay);
+        uint32_t a = master_link_of(m, group, e->a);
+        uint32_t b = master_link_of(m, group, e->b);
+        uint32_t relay = master_link_of(m, group, e->relay);
         if (!e->told || a == MASTER_NO_LINK || b == MASTER_NO_LINK) continue;
         text_add(out, "  ranks %" PRIu32 " and %" PRIu32 " are linked over ",
                  m->peers[a].rank, m->peers[b].rank);

@@ -35,9 +35,13 @@ const char *run_status_state(const struct master *m, uint32_t link);
  */
 void run_status_activity(const struct master *m, uint32_t link, char *text,
                          size_t size);
-/* The link between two members of a group; false: it was not measured. */
-bool run_status_link(const struct master *m, uint32_t from, uint32_t to,
-                     struct bandwidth_edge *edge);
+/* The measured links between members of one group, in a small world; their
+ * number. There are STATUS_LINKS_MAX times as many at most, from each. */
+struct status_link {
+    uint32_t from, to; /* as the coordinator's links */
+    struct bandwidth_edge edge;
+};
+uint32_t run_status_links(const struct master *m, struct status_link *links);
 /* Waits shorter than this are not shown as such. */
 pccl_ns run_status_age(const struct master *m);
 

@@ -133,28 +133,21 @@ static void add_peers(const struct master *m, struct growing_text *out)
     text_add(out, "]");
 }
 
-static void add_link(const struct master *m, uint32_t i, uint32_t k, bool *more,
-                     struct growing_text *out)
-{
-    struct bandwidth_edge e;
-    if (!run_status_link(m, i, k, &e)) return;
-    text_add(out,
-             "%s\n{\"from\":%" PRIu32 ",\"to\":%" PRIu32
-             ",\"bytes_per_second\":%" PRIu64 ",\"round_trip_seconds\":%.9f,"
-             "\"age_seconds\":%.3f}",
-             *more ? "," : "", m->peers[i].rank, m->peers[k].rank, e.rate,
-             (double)e.rtt / PCCL_S, (double)(m->now - e.since) / PCCL_S);
-    *more = true;
-}
-
 static void add_links(const struct master *m, struct growing_text *out)
 {
-    bool more = false;
-    bool few = m->edges && master_count(m, PEER_MEMBER) <= STATUS_LINKS_MAX;
+    struct status_link links[STATUS_LINKS_MAX * STATUS_LINKS_MAX];
+    uint32_t count = run_status_links(m, links);
     text_add(out, ",\n\"links\":[");
-    for (uint32_t i = 0; i < m->link_end && few; i++)
-        for (uint32_t k = 0; k < m->link_end; k++)
-            add_link(m, i, k, &more, out);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct bandwidth_edge *e = &links[i].edge;
+        text_add(out,
+                 "%s\n{\"from\":%" PRIu32 ",\"to\":%" PRIu32
+                 ",\"bytes_per_second\":%" PRIu64
+                 ",\"round_trip_seconds\":%.9f,\"age_seconds\":%.3f}",
+                 i > 0 ? "," : "", m->peers[links[i].from].rank,
+                 m->peers[links[i].to].rank, e->rate, (double)e->rtt / PCCL_S,
+                 (double)(m->now - e->since) / PCCL_S);
+    }
     text_add(out, "]");
 }
 

@@ -10,6 +10,7 @@
 /* One look at the run. */
 struct look {
     const struct master *m;
+    struct wait_graph *graph;
     pccl_ns age; /* younger waits do not count */
     struct stall *out;
     uint32_t count, most;
@@ -85,24 +86,26 @@ static bool blame_link(const struct master *m, struct stall *s)
     return false;
 }
 
-static void blame_call(const struct master *m, struct stall *s,
+static void blame_call(struct look *l, struct stall *s,
                        const struct wire_wait *w)
 {
+    const struct master *m = l->m;
     s->his = *w;
     s->cause = CAUSE_OTHER_CALL;
     if (w->kind == WAIT_COLLECTIVE) return;
     s->cause = w->kind == WAIT_SEND ? CAUSE_SENDS : CAUSE_RECEIVES;
     s->other = wait_link_of(m, s->group, w->peer);
     if (s->other == MASTER_NO_LINK) return;
-    bool cycle = false;
-    for (uint32_t i = 0; i < s->waiter_count && i < STALL_WAITERS_MAX; i++)
-        cycle |= wait_leads_to(m, s->other, s->waiters[i]);
-    if (cycle) s->cause = CAUSE_CYCLE;
+    uint32_t count = s->waiter_count;
+    if (count > STALL_WAITERS_MAX) count = STALL_WAITERS_MAX;
+    if (wait_leads_to(l->graph, s->other, s->waiters, count))
+        s->cause = CAUSE_CYCLE;
 }
 
 /* Why the culprit keeps the waiters waiting (W4). */
-static void blame(const struct master *m, struct stall *s)
+static void blame(struct look *l, struct stall *s)
 {
+    const struct master *m = l->m;
     const struct master_peer *p = &m->peers[s->culprit];
     const struct wire_wait *w = wait_blocked_in(m, s->culprit);
     s->other = MASTER_NO_LINK;
@@ -114,7 +117,7 @@ static void blame(const struct master *m, struct stall *s)
         s->cause = CAUSE_OTHER_CALL;
         s->his_vote = vote_of(p);
     } else if (w) {
-        blame_call(m, s, w);
+        blame_call(l, s, w);
     } else {
         s->cause = cause_of_process(m, s->culprit);
     }
@@ -132,10 +135,15 @@ static void add_waiter(const struct master *m, struct stall *s, uint32_t link)
     if (at < STALL_WAITERS_MAX) s->waiters[at] = link;
 }
 
+/* False: whoever causes it, it is not told. */
+static bool counts(const struct look *l, const struct stall *s)
+{
+    return s->age >= l->age && l->count < l->most;
+}
+
 static void emit(struct look *l, struct stall *s)
 {
-    if (s->age < l->age || l->count == l->most) return;
-    l->out[l->count++] = *s;
+    if (counts(l, s)) l->out[l->count++] = *s;
 }
 
 /* ------------------------------------------------------------ the waits */
@@ -146,17 +154,15 @@ static pccl_ns age_of(const struct master *m, uint32_t link,
     return m->now - m->reports[link]->at + (pccl_ns)w->age_ms * PCCL_MS;
 }
 
-static void gather_waiters(struct look *l, struct stall *s,
-                           const struct wire_wait *w)
+static void gather_waiters(struct look *l, struct stall *s)
 {
-    const struct master *m = l->m;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct peer_report *report = wait_report(m, i);
-        if (!report || m->peers[i].group != s->group) continue;
-        const struct wire_wait *his = peer_report_lists(report, w);
-        if (!his || !his->blocks) continue;
-        add_waiter(m, s, i);
-        pccl_ns age = age_of(m, i, his);
+    const struct wait_graph *g = l->graph;
+    const struct wait_entry *e = wait_graph_first(g, g->of);
+    for (; e; e = wait_graph_next(g, e)) {
+        bool waits = e->part == WAIT_PART_SAME && e->wait->blocks;
+        if (!waits || !wait_report(l->m, e->link)) continue;
+        add_waiter(l->m, s, e->link);
+        pccl_ns age = age_of(l->m, e->link, e->wait);
         if (age > s->age) s->age = age;
     }
 }
@@ -189,7 +195,7 @@ static void judge_data(struct look *l, struct stall *s)
 {
     enum { SLOW = 4 }; /* times slower than they were */
     const struct master *m = l->m;
-    if (judge_links(l, s)) return;
+    if (!counts(l, s) || judge_links(l, s)) return;
     for (uint32_t i = 0; i < s->waiter_count && i < STALL_WAITERS_MAX; i++) {
         const struct peer_report *report = m->reports[s->waiters[i]];
         uint64_t rate = peer_report_rate(report, &s->wait);
@@ -201,6 +207,7 @@ static void judge_data(struct look *l, struct stall *s)
     emit(l, s);
 }
 
+/* Once, by the first waiter that is heard. */
 static void judge_operation(struct look *l, uint32_t link,
                             const struct wire_wait *w)
 {
@@ -210,18 +217,21 @@ static void judge_operation(struct look *l, uint32_t link,
                       .culprit = MASTER_NO_LINK,
                       .other = MASTER_NO_LINK,
                       .wait = *w};
-    if (wait_is_repeated(m, link, w)) return;
-    gather_waiters(l, &s, w);
-    bool all = true;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        enum wait_part part = wait_part_of(m, i, link, w);
-        all &= part != WAIT_PART_UNKNOWN && part != WAIT_PART_LACKS;
-        if (part != WAIT_PART_LACKS) continue;
+    struct wait_op *op = wait_graph_find(l->graph, s.group, w);
+    uint32_t lacks, unknown;
+    if (op->judged) return;
+    op->judged = true;
+    wait_graph_choose(l->graph, op);
+    gather_waiters(l, &s);
+    wait_graph_count(l->graph, op, &lacks, &unknown);
+    if (lacks == 0 && unknown == 0) judge_data(l, &s);
+    for (uint32_t i = 0; i < m->link_end && lacks > 0 && counts(l, &s); i++) {
+        wait_graph_choose(l->graph, op); /* a culprit's may be another one */
+        if (wait_part(l->graph, i) != WAIT_PART_LACKS) continue;
         s.culprit = i;
-        blame(m, &s);
+        blame(l, &s);
         emit(l, &s);
     }
-    if (all) judge_data(l, &s);
 }
 
 static void judge_message(struct look *l, uint32_t link,
@@ -233,10 +243,11 @@ static void judge_message(struct look *l, uint32_t link,
                       .wait = *w,
                       .age = age_of(m, link, w)};
     add_waiter(m, &s, link);
+    if (!counts(l, &s)) return;
     s.culprit = wait_link_of(m, s.group, w->peer);
     s.other = MASTER_NO_LINK;
     if (s.culprit != MASTER_NO_LINK && wait_is_member(&m->peers[s.culprit]))
-        blame(m, &s);
+        blame(l, &s);
     else
         s.culprit = MASTER_NO_LINK;
     emit(l, &s);
@@ -300,13 +311,14 @@ static void judge_vote(struct look *l, enum stall_object vote, uint32_t group)
     }
     for (uint32_t i = 0; i < m->link_end && s.waiter_count > 0; i++) {
         const struct master_peer *p = &m->peers[i];
+        if (!counts(l, &s)) return;
         if (!wait_is_member(p) || in_vote(p, vote)) continue;
         if (!is_of_all(vote) && p->group != group) continue;
         if (m->reports[i] && m->now - m->reports[i]->at > s.age &&
             !wait_is_silent(m, i))
             continue; /* its report is older than the votes */
         s.culprit = i;
-        blame(m, &s);
+        blame(l, &s);
         emit(l, &s);
     }
 }
@@ -440,6 +452,8 @@ uint32_t stall_find(const struct master *m, pccl_ns age, struct stall *out,
                     uint32_t most)
 {
     struct look l = {.m = m, .age = age, .out = out, .most = most};
+    l.graph = wait_graph_new(m);
+    if (!l.graph) return 0;
     for (uint32_t i = 0; i < m->group_count; i++)
         judge_round(&l, m->group_list[i]);
     judge_vote(&l, STALL_UPDATE, 0);
@@ -453,6 +467,7 @@ uint32_t stall_find(const struct master *m, pccl_ns age, struct stall *out,
     judge_reports(&l);
     judge_few(&l);
     judge_newcomers(&l);
+    wait_graph_free(l.graph);
     sort(out, l.count);
     return l.count;
 }

@@ -4,63 +4,64 @@
 
 #include "wait_graph.h"
 
-/* The operations that somebody waits in, each once. */
-struct wanted_list {
-    uint32_t count;
-    struct {
-        uint32_t waiter; /* link */
-        const struct wire_wait *wait;
-    } entries[MASTER_LINKS_MAX];
+#include <stdlib.h>
+
+/* What each member is asked, by link. */
+struct questions {
+    const struct wait_graph *graph;
+    uint32_t at; /* the operation at hand */
+    struct question {
+        bool open; /* one of them is not answered */
+        uint32_t count;
+        uint32_t ops[WIRE_WANTED_MAX]; /* of the graph */
+    } of[MASTER_LINKS_MAX];
 };
+
+/* Those that the report of this member does not list. The answers replace those
+ * to an earlier question. False: it is asked for as many as can be. */
+static bool add(void *user, uint32_t link)
+{
+    struct questions *all = user;
+    struct question *q = &all->of[link];
+    enum wait_part part = wait_part(all->graph, link);
+    if (part == WAIT_PART_NONE || part == WAIT_PART_SAME) return true;
+    q->open |= part == WAIT_PART_UNKNOWN;
+    q->ops[q->count++] = all->at;
+    return q->count < WIRE_WANTED_MAX;
+}
+
+static void send(struct master *m, uint32_t link, const struct wait_graph *g,
+                 const struct question *q)
+{
+    struct wire_op ops[WIRE_WANTED_MAX];
+    struct wire_msg wanted = {.type = WIRE_WANTED, .ops = ops};
+    wanted.epoch = m->groups[m->peers[link].group].epoch;
+    for (; q && wanted.op_count < q->count; wanted.op_count++) {
+        const struct wire_wait *w = g->ops[q->ops[wanted.op_count]].wait;
+        ops[wanted.op_count] =
+            (struct wire_op){.scope = w->scope, .tag = w->tag, .seq = w->seq};
+    }
+    master_send(m, link, &wanted);
+}
 
 /* A wait that its member has reported once is most often over soon: it is left
  * out, but for `all`. */
-static void gather(const struct master *m, bool all, struct wanted_list *list)
-{
-    list->count = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct peer_report *report = wait_report(m, i);
-        for (uint32_t k = 0; report && k < report->wait_count; k++) {
-            const struct wire_wait *w = &report->waits[k];
-            if (w->kind != WAIT_COLLECTIVE || !w->blocks ||
-                (w->age_ms == 0 && !all) || wait_is_repeated(m, i, w))
-                continue;
-            if (list->count == ARRAY_COUNT(list->entries)) return;
-            list->entries[list->count].waiter = i;
-            list->entries[list->count++].wait = w;
-        }
-    }
-}
-
-/* Those that the report of this member does not list. True: one of them is not
- * answered. The answers replace those to an earlier question. */
-static bool choose(const struct master *m, const struct wanted_list *list,
-                   uint32_t link, struct wire_msg *wanted, struct wire_op *ops)
-{
-    bool open = false;
-    for (uint32_t i = 0; i < list->count; i++) {
-        const struct wire_wait *w = list->entries[i].wait;
-        enum wait_part part = wait_part_of(m, link, list->entries[i].waiter, w);
-        if (part == WAIT_PART_NONE || part == WAIT_PART_SAME) continue;
-        if (wanted->op_count == WIRE_WANTED_MAX) break;
-        open |= part == WAIT_PART_UNKNOWN;
-        ops[wanted->op_count++] =
-            (struct wire_op){.scope = w->scope, .tag = w->tag, .seq = w->seq};
-    }
-    return open;
-}
-
 void stall_ask(struct master *m, bool all)
 {
-    struct wanted_list list;
-    gather(m, all, &list);
-    for (uint32_t i = 0; i < m->link_end && (all || list.count > 0); i++) {
-        const struct master_peer *p = &m->peers[i];
-        struct wire_op ops[WIRE_WANTED_MAX];
-        struct wire_msg wanted = {.type = WIRE_WANTED, .ops = ops};
-        if (!wait_is_member(p) || wait_is_silent(m, i)) continue;
-        wanted.epoch = m->groups[p->group].epoch;
-        if (choose(m, &list, i, &wanted, ops) || all)
-            master_send(m, i, &wanted);
+    struct wait_graph *g = wait_graph_new(m);
+    struct questions *list = NULL;
+    if (g && g->op_count > 0) list = calloc(1, sizeof *list);
+    for (uint32_t i = 0; list && i < g->op_count; i++) {
+        list->graph = g;
+        list->at = i;
+        if (g->ops[i].wait->age_ms > 0 || all)
+            wait_graph_visit(g, &g->ops[i], add, list);
     }
+    for (uint32_t i = 0; i < m->link_end && (list || all); i++) {
+        const struct question *q = list ? &list->of[i] : NULL;
+        if (!wait_is_member(&m->peers[i]) || wait_is_silent(m, i)) continue;
+        if (all || q->open) send(m, i, g, q);
+    }
+    free(list);
+    wait_graph_free(g);
 }

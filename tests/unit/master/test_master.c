@@ -281,7 +281,7 @@ static void test_traits(void **state)
 }
 
 #define PROPOSE3 "2 PROPOSE r2 -0 +0\n1 PROPOSE r2 -0 +0\n0 PROPOSE r2 -0 +0\n"
-#define VERDICT3(op) "0 VERDICT " op "\n1 VERDICT " op "\n2 VERDICT " op "\n"
+#define VERDICT3(op) "2 VERDICT " op "\n1 VERDICT " op "\n0 VERDICT " op "\n"
 #define INSTALL3                                                               \
     "2 INSTALL r2 world=3\n1 INSTALL r2 world=3\n0 INSTALL r2 world=3\n"
 

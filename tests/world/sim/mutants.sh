@@ -530,7 +530,7 @@ stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session
 no heartbeats|elastic/session_waits.c|s/^        session_send(s, \&beat);/        (void)beat;/
 past is told as lacking (W3)|elastic/session_waits.c|s/past ? WAIT_PAST : WAIT_LACKS/past ? WAIT_LACKS : WAIT_LACKS/
 nobody is asked what it lacks (W3)|master/watch/stall_watch.c|s/^    stall_ask(m, false);//
-a silent member lacks nothing (W3)|master/watch/wait_graph.c|s/return wait_is_silent(m, link) ? .*;/return WAIT_PART_UNKNOWN;/
+a silent member lacks nothing (W3)|master/watch/wait_graph.c|s/return wait_is_silent(g->m, link) ? .*;/return WAIT_PART_UNKNOWN;/
 any address is announced (N1)|base/wire_member.c|s/if (!wire_addr_is_host(a)) /if (false) /
 the seen address is dialed first (N2)|link/link.c|s/(&l->member, l->turn)/(\&l->member, l->turn + 1)/
 one address is dialed (N2)|link/link.c|s/    if (l->open == 0) l->turn++;//
@@ -568,7 +568,7 @@ rings without relays (N10c)|master/search/order.c|s/s.relayed = pass > 0;/s.rela
 relays where links would do (N10c)|master/search/order.c|s/s.relayed = pass > 0;/s.relayed = true;/
 relayed edges are fast (N10c)|master/search/relays.c|s/^    edges_slow(m, group, e->a, e->b);$//
 silent links are not told (W1)|link/link_patience.c|s/pairs\[count++\] = c->to;/pairs[count++] = 0;/
-all are in each scope (W2)|master/watch/wait_graph.c|s/if (w->scope == 0) return true;/return true;/
+all are in each scope (W2)|master/watch/wait_graph.c|s/if (op->whole) return true;/return true;/
 the reports of an old view tell of operations (W2)|master/watch/wait_graph.c|s/return report->epoch == .*/return report;/
 a report is old (W2)|master/watch/peer_report.c|s/report->current = take_sets/report->current = !take_sets/
 operations do not block (W1)|ring/op_waits.c|s/.blocks = op->awaited,/.blocks = false,/
@@ -581,7 +581,7 @@ a round that never comes is waited for (M9)|elastic/session.c|s/^    waiting |= 
 who gets no CPU time is lost (M10)|master/watch/silence.c|s/e == EVIDENCE_RUNNABLE ||/false ||/
 silent FLUSHED is waited for (R8)|master/watch/limits.c|s/p->answer < ANSWER_FLUSHED ? "FLUSH"/false ? "FLUSH"/
 silent REPLY is waited for (R8)|master/watch/limits.c|s/p->answer < ANSWER_TOLD ? "QUERY"/false ? "QUERY"/
-silent RESULT is waited for (R8)|master/watch/limits.c|s/round_ops_owes(g, link) ? "DONATE"/false ? "DONATE"/
+silent RESULT is waited for (R8)|master/watch/limits.c|s/results\[link\] ? "DONATE"/false ? "DONATE"/
 silent READY is waited for (R8)|master/watch/limits.c|s/p->proposed \&\& !p->ready ? "PROPOSE"/false ? "PROPOSE"/
 no CPU time, and no answer (R8a)|master/watch/limits.c|s/silence_is_excused(m, link) || //
 stopped for a while, and no answer (R8a)|master/watch/limits.c|s/(d->silent ? 2 : 1)/1/
@@ -645,7 +645,7 @@ names begun by one, ended by another (S7d)|elastic/state_plan.c|s/if (s->names_f
 a question of more than a frame (S7d)|elastic/state.c|s/ || p->size > FRAME_BODY_MAX)/)/
 receive-only passes on (S7)|elastic/session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/true);/
 retries counted twice (S8)|elastic/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
-credit to the wrong one (S8)|master/state/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
+credit to the wrong one (S8)|master/state/state_vote.c|s/msg->ids\[k\]);/msg->ids[k] + 1);/
 another call is waited for (S9)|master/state/state_vote.c|s/refuse_crossed(m, group);/;/
 a busy member serves guests (S10d)|elastic/session_offer.c|s/           engine_has_work(s->engine);/           false;/
 guests are served in a flush (S10d)|elastic/session_offer.c|s/links_is_frozen(s->links) ||/false ||/
@@ -951,13 +951,13 @@ founders are fewer than the minimum (M14c)|master/master.c|s/^    if (m->alone .
 who waits is told again and again (M14d)|master/admission.c|s/^    m->waits = true;//
 who leaves is waited for (A1)|master/coverage/coverage.c|/^static bool stays/,/^}/s/ \&\& !p->leaving;$/;/
 a part of one holder is committed (A7)|master/coverage/coverage.c|s/holders > 0 && 2 . holders >= waiting/holders > 0/
-END without all parts (A8)|master/coverage/coverage.c|s/^        if (has_all(r, i))$/        if (true)/
+END without all parts (A8)|master/coverage/coverage.c|s/if (coverage_has(complete, i)) {/if (true) {/
 late callers open a round (A2)|master/coverage/coverage_call.c|s/^        if (c && !c->called && !c->out) return r;//
 the lapsed are not told (A9)|master/coverage/coverage.c|s/^            if (later) later->lapsed = true;//
-the lapsed keep their rounds (A13)|master/coverage/coverage_call.c|s/^        coverage_missed(g, tag, id);//
+the lapsed keep their rounds (A13)|master/coverage/coverage_call.c|s/^        coverage_missed(m, tag, link);//
 the refused keep their rounds (A13)|master/coverage/coverage.c|/^static void refuse_late/,/^}/s/^    coverage_missed.*//
 the failed keep their rounds (A13)|master/coverage/coverage.c|/^static void on_failed/,/^}/s/^        coverage_missed.*;$//
-who disagrees alone keeps its rounds (A13)|master/coverage/coverage_call.c|s/^    if (r->state == COVERAGE_DECIDED)$/    if (false)/
+who disagrees alone keeps its rounds (A13)|master/coverage/coverage_call.c|s/if (r->state == COVERAGE_DECIDED) coverage_missed/if (false) coverage_missed/
 the round that is undecided waits for the lapsed (A13)|master/coverage/coverage.c|s/all &= c->called .. c->out ../all \&= c->called ||/
 what a state has comes once more (A14)|master/coverage/coverage_state.c|s/c->out = in .. missed;/c->out = false;/
 what is not taken is in the state (A14)|master/coverage/coverage_state.c|s/c->untaken = c->called .. lists(msg, r->tag);/c->untaken = false;/
@@ -976,8 +976,8 @@ REPORT never comes (A7)|master/coverage/coverage.c|s/^        coverage_send_all(
 the deadline decides nothing (A7)|master/coverage/coverage.c|s/ .. m->now >= after(r, 8) / /
 released while somebody waits (A9)|master/coverage/coverage.c|s/^    if (!is_over(m, r)) return;//
 fetches for ever (A9)|master/coverage/coverage.c|s/else if (m->now >= lapses_at(r, c))/else if (false)/
-a round without parts counts (A10)|master/coverage/coverage.c|s/past + any;/past + 1;/
-absences are not in a row (A10)|master/coverage/coverage.c|s/c->absences = c->contributed ? 0 : past + any;/c->absences = past + (any \&\& !c->contributed);/
+a round without parts counts (A10)|master/coverage/coverage.c|s/c->absences = any;/c->absences = 1;/
+absences are not in a row (A10)|master/coverage/coverage.c|s/if (c->contributed) c->absences = 0;/if (c->contributed) c->absences--;/
 whose call has failed is not absent (A10)|master/coverage/coverage.c|/^static void evict_absent/,/^}/s/!stays(m, c)/!coverage_lives(m, c)/
 who a round evicts is gone later (A4)|master/master.c|s/} while (master_count(m, PEER_MEMBER) < members);/} while (false);/
 rounds of the dead stay (A1)|master/coverage/coverage.c|s/bool dead = .*/bool dead = false;/
