@@ -428,7 +428,7 @@ static void few_are_served_at_a_time(void **state)
         guest_comes(i, "t", NULL);
         assert_int_equal(guests[i].open, i < OFFER_GUESTS_MAX);
     }
-    assert_int_equal(offering.guest_count, OFFER_GUESTS_MAX);
+    assert_int_equal(offering.guest_count, 4); /* as pccl.h says */
     offer_end(&offering); /* nobody reads the tensors any more */
     assert_int_equal(offering.guest_count, 0);
     for (uint32_t i = 0; i < GUESTS; i++) assert_false(guests[i].open);

@@ -246,7 +246,7 @@ static void test_plan_small(void **state)
     struct bandwidth_probe probes[256];
     uint16_t slots[16], ring[16];
     uint32_t rounds;
-    for (uint32_t n = 1; n <= BANDWIDTH_FULL_MAX; n++) {
+    for (uint32_t n = 1; n <= 16; n++) { /* as pccl.h says */
         struct bandwidth *store = store_far(n);
         for (uint16_t p = 0; p < n; p++) slots[p] = ring[p] = p;
         struct bandwidth_wish wish = {.slots = slots, .n = n};

@@ -116,10 +116,11 @@ static void test_called_after_the_state(void **state)
     expect("fetch 2 0+6 at 01 6+6 at 01\n");
 }
 
+/* 64 of them, as pccl.h says. */
 static void test_tags(void **state)
 {
     (void)state;
-    for (uint64_t tag = 100; tag < 100 + COVERAGE_TAGS_MAX; tag++) {
+    for (uint64_t tag = 100; tag < 164; tag++) {
         struct wire_msg m = call_of(tag, 1);
         said[0] = '\0';
         step(MASTER_RECEIVED, 0, &m);
