@@ -160,11 +160,11 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
     return pcclInvalidArgument;
 }
 
-/* Whether both buffers are as good as those of the last call. */
+/* Both buffers are as good as those of the last call. */
 static bool has_such_buffers(const pcclCollective_t *op,
-                             const pcclCollective_t *last)
+                             const struct op_call *last)
 {
-    return !op->sendbuf == !last->sendbuf && !op->recvbuf == !last->recvbuf &&
+    return !op->sendbuf == !last->sendbuf && (op->recvbuf || !last->recvbuf) &&
            !collective_overlaps(op);
 }
 
@@ -172,17 +172,23 @@ static bool has_such_buffers(const pcclCollective_t *op,
 static bool is_again(const pcclComm_t *c, const pcclCollective_t *op,
                      const pcclQuantizationOptions_t *q)
 {
-    const struct comm_request *last = &c->request;
-    const pcclCollective_t *was = &last->op;
-    return last->epoch == c->session->notified.view->epoch &&
-           c->session->state != SESSION_GONE && op->size == was->size &&
-           op->kind == was->kind && op->tag == was->tag &&
-           op->count == was->count && op->datatype == was->datatype &&
-           op->op == was->op && op->root == was->root &&
-           op->flow == was->flow && op->user_digest == was->user_digest &&
-           op->arguments == was->arguments &&
-           op->argument_count == was->argument_count && !op->members &&
-           (!q || q->algorithm == pcclQuantNone) && has_such_buffers(op, was);
+    const struct view *view = c->session->notified.view;
+    const struct plan_request *p = &c->request.made.plan;
+    const struct op_call *last = &c->request.made.call;
+    bool reduces = plan_coll_reduces(p->coll);
+    uint32_t share = p->coll == COLL_REDUCE_SCATTER ? view->size : 1;
+    return c->request.epoch == view->epoch &&
+           c->session->state != SESSION_GONE && op->size >= sizeof *op &&
+           (enum plan_coll)op->kind == p->coll && op->tag == last->tag &&
+           op->count == p->count / share &&
+           (!reduces || ((enum dtype)op->datatype == last->dtype &&
+                         (enum redop)op->op == last->redop)) &&
+           (uint32_t)op->root == p->root &&
+           (enum plan_flow)op->flow == p->flow &&
+           op->user_digest == last->user_digest &&
+           op->arguments == last->named &&
+           op->argument_count == last->named_count && !op->members &&
+           (!q || q->algorithm == pcclQuantNone) && has_such_buffers(op, last);
 }
 
 /* Of a blocking call; the request lives until the next one. What has arrays is
@@ -203,10 +209,7 @@ static pcclResult_t prepare_blocking(pcclComm_t *c, const pcclCollective_t *op,
     bool may = rc == pcclSuccess && !stale && op->size >= sizeof *op &&
                !op->members && op->kind != pcclKindAllToAllV &&
                (!q || q->algorithm == pcclQuantNone);
-    if (may) {
-        last->op = *op;
-        last->epoch = c->session->notified.view->epoch;
-    }
+    if (may) last->epoch = c->session->notified.view->epoch;
     return rc;
 }
 

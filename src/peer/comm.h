@@ -127,9 +127,8 @@ struct comm_io {
 /* The engine's request for the last blocking collective. Mostly the next one
  * differs in its buffers alone. */
 struct comm_request {
-    pcclCollective_t op;
-    uint32_t epoch; /* that the program knew; 0: it is not used again */
     struct op_request made;
+    uint32_t epoch; /* that the program knew; 0: it is not used again */
 };
 
 /* The calls inside a communicator, and what ends their waiting. */
