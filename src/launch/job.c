@@ -327,11 +327,16 @@ static bool only_spares(const struct job *job)
     return true;
 }
 
+static bool has_news(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->ranks[i].proc.news) return true;
+    return false;
+}
+
 static bool job_is_over(struct job *job)
 {
-    if (!job->started) return false;
-    for (uint32_t i = 0; i < job->count; i++)
-        if (job->ranks[i].proc.news) return false;
+    if (!job->started || has_news(job)) return false;
     if (only_spares(job)) replacements_cancel(job);
     for (uint32_t i = 0; i < job->count; i++)
         if (!rank_is_gone(&job->ranks[i])) return false;
@@ -366,6 +371,12 @@ static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
     hosts_settle(job);
     job_begin(job);
     for (struct rank *rank; (rank = news_first(job));) news_handle(job, rank);
+    /* Nobody is left whose end could explain it. */
+    struct ev_timer *blame = &job->timers[JOB_BLAME];
+    if (ev_is_active(blame) && count_alive(job) == 0 && !has_news(job)) {
+        ev_timer_stop(loop, blame);
+        blame_expired(job);
+    }
     job_watch(job);
     if (job_is_over(job)) ev_break(loop, EVBREAK_ALL);
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # kill.sh MASTER PROGRAM RANKS - the program of kill.c loses a rank of RANKS.
 set -eu
-out=$(timeout 300 "$1" --elastic -n "$3" "$2" 2>&1) || {
+out=$(timeout 300 "$1" --elastic=force -n "$3" "$2" 2>&1) || {
     echo "$out"
     exit 1
 }

@@ -221,6 +221,18 @@ static void test_victim_first(void **state)
     run_finish(&run);
     assert_int_equal(run.status, 101);
     run_free(&run);
+    /* Others end well before the launcher gives up to look for the cause. */
+    RUN(&run, "-n", "1", "sh", "-c", "read line; exit 0", ":", "-n", "1", "sh",
+        "-c", "echo told $$; exit 101");
+    char line[64];
+    int number;
+    run_line(&run, line, sizeof line);
+    assert_int_equal(sscanf(line, "told %d", &number), 1);
+    int victim = (int)syscall(SYS_pidfd_open, number, 0);
+    if (victim >= 0) assert_gone(victim);
+    run_finish(&run);
+    assert_int_equal(run.status, 101);
+    run_free(&run);
 }
 
 /* The coordinator knows who was lost, and why. */
