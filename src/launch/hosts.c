@@ -48,6 +48,10 @@ static bool number_read(const char *text, uint32_t *number)
 static bool entry_add(const struct reader *reader, const char *text)
 {
     struct address a;
+    if (*text && text[strspn(text, "0123456789")] == '\0') {
+        list_add(reader->list, text, 1); /* a name of digits is no port here */
+        return true;
+    }
     if (!address_parse(text, 1, &a) || *a.host == '\0' || *a.host == '-' ||
         a.port == 0 || a.port > RANKS_MAX)
         return fail(reader, "'%s' is no host; write NAME or NAME:RANKS", text);

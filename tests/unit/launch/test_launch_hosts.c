@@ -41,6 +41,7 @@ static void test_lists(void **state)
         {COMMAND, "me@a:2,[::1]:3,fe80::1", NULL, "me@a:2 ::1:3 fe80::1:1",
          true},
         {COMMAND, "[::1]", NULL, "::1:1", true},
+        {COMMAND, "1001,1002:3", NULL, "1001:1 1002:3", true},
         {COMMAND, "", NULL, "no host is named", false},
         {COMMAND, "a:0", NULL, "'a:0' is no host", false},
         {COMMAND, "a:5000", NULL, "'a:5000' is no host", false},
