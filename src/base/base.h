@@ -34,8 +34,13 @@ typedef int64_t pccl_ns;
 #define PCCL_TIME_TO_LINK(deadline) ((deadline) / 3)
 #define PCCL_TIME_TO_MISS(deadline) ((deadline) / 10 * 3)
 #define PCCL_TIME_TO_LOSE(deadline) ((deadline) / 4 * 3)
-#define PCCL_TIME_TO_PING(deadline) ((deadline) / 10)
-#define PCCL_TIME_OF_TICK(deadline) ((deadline) / 20)
+#define PCCL_TIME_TO_PING(deadline)                                            \
+    ((deadline) / 10 < PCCL_PING_MAX ? (deadline) / 10 : PCCL_PING_MAX)
+#define PCCL_TIME_OF_TICK(deadline) (PCCL_TIME_TO_PING(deadline) / 2)
+
+/* Between two signs of life, however long the deadline is: a middlebox may
+ * forget a connection that is idle for a minute. */
+#define PCCL_PING_MAX (20 * PCCL_S)
 
 enum {
     PEERS_MAX = 4096,    /* members of a run, over all groups */

@@ -62,7 +62,7 @@ static bool end_fill(void *user, struct conn *c)
 /* Rule R7a: what is sent here does not arrive, and somebody waits for that. */
 static bool is_unheard(const struct links *n, struct conn *c)
 {
-    pccl_ns limit = link_time(n, c->link, 2 * PCCL_TIME_TO_PING(n->deadline));
+    pccl_ns limit = link_time(n, c->link, n->deadline / 5);
     if (!(c->rx.flags & FLAG_DEAF)) {
         c->deaf_at = PCCL_NEVER;
         return false;

@@ -457,9 +457,12 @@ int comm_join(pcclComm_t *c)
         lacks(c, "a member of a run", LACKING_MEMORY);
         return pcclInternalError;
     }
-    if (!force_algorithms(c) || !comm_read_ways(c) || !comm_key_take(c)) {
+    if (!force_algorithms(c) || !comm_read_ways(c, until) ||
+        !comm_key_take(c)) {
         release(c);
-        return pcclInvalidArgument;
+        int why = comm_interrupted(c, until);
+        return why ? comm_stop_waiting(c, why, connect_anew)
+                   : pcclInvalidArgument;
     }
     if (!comm_master_connect(c, deadline, until) || !comm_listen(c)) {
         release(c);

@@ -242,8 +242,10 @@ bool comm_masters_set(pcclComm_t *c, const char *list);
 /* The masters to ask, in turn: all of the list whose names can be looked up
  * now, since a host that is down may have none; without a list the one of
  * params. pcclInvalidArgument, whatever stands in the list is no address, or
- * pcclMasterConnectionFailed, with a text. */
-int comm_masters_find(pcclComm_t *c, struct comm_masters *masters);
+ * pcclMasterConnectionFailed, with a text; or what ended the waiting for the
+ * resolver, until then at most. */
+int comm_masters_find(pcclComm_t *c, struct comm_masters *masters,
+                      pccl_ns until);
 ccoip_socket_address_t comm_public_address(const struct wire_addr *from);
 void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
 /* The text and the result of a call that comm_interrupted() ends, and what the
@@ -313,8 +315,8 @@ void comm_wait(pcclComm_t *c, pccl_ns until);
 
 /* --- comm_listen.c; all locked --- */
 /* Rules N1, N3: what the program, or the environment, wishes. False: it cannot
- * be; the error says why. Blocks as long as the resolver does. */
-bool comm_read_ways(pcclComm_t *c);
+ * be; the error says why. Waits for the resolver, until then at most. */
+bool comm_read_ways(pcclComm_t *c, pccl_ns until);
 bool comm_listen(pcclComm_t *c);
 
 /* --- comm_io.c: sockets; all locked --- */
@@ -428,6 +430,17 @@ int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
 struct wire_addr comm_master_address(const pcclComm_t *c);
 /* Waits so long; false: calls are to stop waiting. */
 bool comm_pause(pcclComm_t *c, pccl_ns time);
+/* Waits for one of these events (or for none: fd -1). 0: there is one;
+ * ETIMEDOUT, ECANCELED if calls are to stop waiting, or the error of poll(). */
+int comm_await(pcclComm_t *c, int fd, short events, pccl_ns until);
+
+/* --- comm_resolve.c --- */
+struct address;
+struct io_addr;
+/* The addresses of a host (not ""), at most `max`, which is not 0; 0: *error
+ * says why there is none, or that calls are to stop waiting. */
+uint32_t comm_resolve(pcclComm_t *c, const struct address *a, pccl_ns until,
+                      struct io_addr *out, uint32_t max, const char **error);
 /* Ends before the deadline if the call is to stop waiting by `until`. */
 bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until);
 bool comm_master_start(pcclComm_t *c); /* the loop reads it */

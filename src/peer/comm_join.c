@@ -68,7 +68,7 @@ static int no_address(pcclComm_t *c, int result, const char *error)
     return result;
 }
 
-int comm_masters_find(pcclComm_t *c, struct comm_masters *p)
+int comm_masters_find(pcclComm_t *c, struct comm_masters *p, pccl_ns until)
 {
     struct io_addr found[COMM_MASTERS_MAX];
     struct address a;
@@ -81,9 +81,11 @@ int comm_masters_find(pcclComm_t *c, struct comm_masters *p)
             return no_address(c, pcclInvalidArgument, "it is not host:port");
         if (*a.host == '\0') (void)snprintf(a.host, sizeof a.host, "127.0.0.1");
         if (p->count < COMM_MASTERS_MAX)
-            p->count += io_addr_resolve(a.host, a.port, found + p->count,
-                                        COMM_MASTERS_MAX - p->count, &error);
+            p->count += comm_resolve(c, &a, until, found + p->count,
+                                     COMM_MASTERS_MAX - p->count, &error);
     }
+    int why = comm_interrupted(c, until);
+    if (why != 0) return comm_stop_waiting(c, why, "no master was called yet");
     for (uint32_t i = 0; i < p->count; i++)
         p->at[i] = io_addr_to_wire(&found[i]);
     return p->count > 0 ? pcclSuccess
@@ -92,12 +94,12 @@ int comm_masters_find(pcclComm_t *c, struct comm_masters *p)
 
 /* The first of them that takes us. A master that refuses counts for all of the
  * run; `absent` is set where none did. */
-static int join_any(pcclComm_t *c)
+static int join_any(pcclComm_t *c, pccl_ns until)
 {
     struct comm_masters p;
     char refusal[sizeof c->error] = "";
     bool deserted = false;
-    int result = comm_masters_find(c, &p);
+    int result = comm_masters_find(c, &p, until);
     if (result != pcclSuccess) return result;
     for (uint32_t i = 0; i < p.count; i++) {
         c->params.master_address = comm_public_address(&p.at[i]);
@@ -133,7 +135,7 @@ static int join_in_time(pcclComm_t *c)
     pccl_ns end = comm_now() + wait;
     for (pccl_ns pause = PAUSE_FIRST;; pause *= 2) {
         c->absent = c->deserted = false;
-        int result = join_any(c);
+        int result = join_any(c, until);
         if (c->deserted) end = comm_now() + wait; /* there was one */
         bool again = result == pcclMasterConnectionFailed && c->absent &&
                      comm_now() < end && comm_now() < until;

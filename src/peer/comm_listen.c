@@ -108,14 +108,14 @@ static struct wire_addr choose(const pcclComm_t *c, const struct io_addr *found,
     return best;
 }
 
-static bool read_announced(pcclComm_t *c, const char *text)
+static bool read_announced(pcclComm_t *c, const char *text, pccl_ns until)
 {
     struct address at;
     struct io_addr found[ANNOUNCED_MAX];
     const char *error = "HOST or HOST:PORT is wanted";
     uint32_t count = 0;
     if (address_parse(text, 0, &at) && at.host[0] != '\0')
-        count = io_addr_resolve(at.host, at.port, found, ANNOUNCED_MAX, &error);
+        count = comm_resolve(c, &at, until, found, ANNOUNCED_MAX, &error);
     c->ways.announced = choose(c, found, count);
     c->ways.announced_port = at.port;
     if (c->ways.announced.family != 0) return true;
@@ -124,7 +124,7 @@ static bool read_announced(pcclComm_t *c, const char *text)
     return false;
 }
 
-bool comm_read_ways(pcclComm_t *c)
+bool comm_read_ways(pcclComm_t *c, pccl_ns until)
 {
     const char *ports = wish(c->ways.ports, "PCCL_PORTS");
     const char *announce = wish(c->ways.announce, "PCCL_ANNOUNCE");
@@ -137,5 +137,5 @@ bool comm_read_ways(pcclComm_t *c)
                        ports);
         return false;
     }
-    return !announce || read_announced(c, announce);
+    return !announce || read_announced(c, announce, until);
 }

@@ -201,29 +201,38 @@ static void on_master_event(void *comm, struct io_watch *w)
     progress_changed(c);
 }
 
+int comm_await(pcclComm_t *c, int fd, short events, pccl_ns until)
+{
+    enum { AT_ONCE_MAX = 3600 * 1000 }; /* ms */
+    struct pollfd p[] = {{.fd = fd, .events = events},
+                         {.fd = c->calls.bell_fd, .events = POLLIN}};
+    for (;;) {
+        if (comm_is_cancelled(c)) return ECANCELED;
+        if (p[1].revents != 0) comm_calls_drain(c);
+        pccl_ns left = (until - comm_now()) / PCCL_MS + 1;
+        if (left > AT_ONCE_MAX) left = AT_ONCE_MAX;
+        int rc = poll(p, ARRAY_COUNT(p), left > 0 ? (int)left : 0);
+        if (rc < 0 && errno != EINTR) return errno;
+        if (rc < 0)
+            p[0].revents = p[1].revents = 0; /* a signal is no failure */
+        if (p[0].revents != 0) return 0;
+        if (rc == 0 && comm_now() >= until) return ETIMEDOUT;
+    }
+}
+
 /* Waits for a connect() that was begun, and returns its error or 0. */
 static int await_connect(pcclComm_t *c, int fd, pccl_ns until)
 {
-    struct pollfd p[] = {{.fd = fd, .events = POLLOUT},
-                         {.fd = c->calls.bell_fd, .events = POLLIN}};
-    int rc;
-    do { /* a signal of the program is no failure */
-        if (comm_is_cancelled(c)) return ECANCELED;
-        if (p[1].revents != 0) comm_calls_drain(c);
-        pccl_ns left = until - comm_now();
-        rc = poll(p, ARRAY_COUNT(p), left > 0 ? (int)(left / PCCL_MS) + 1 : 0);
-    } while (rc < 0 ? errno == EINTR : rc > 0 && p[0].revents == 0);
-    if (rc == 0) return ETIMEDOUT;
-    int error = 0;
+    int error = comm_await(c, fd, POLLOUT, until);
     socklen_t size = sizeof error;
-    if (rc < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+    if (error == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
         return errno;
     return error;
 }
 
 bool comm_pause(pcclComm_t *c, pccl_ns time)
 {
-    return await_connect(c, -1, comm_now() + time) == ETIMEDOUT;
+    return comm_await(c, -1, 0, comm_now() + time) == ETIMEDOUT;
 }
 
 int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,

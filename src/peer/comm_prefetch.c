@@ -150,7 +150,7 @@ static bool ask_master(struct fetch *f)
 {
     struct comm_masters masters;
     comm_lock(f->c);
-    int found = comm_masters_find(f->c, &masters);
+    int found = comm_masters_find(f->c, &masters, f->until);
     pthread_mutex_unlock(&f->c->lock);
     if (found != pcclSuccess) return false;
     for (uint32_t i = 0; i < masters.count && !interrupted(f); i++)
@@ -311,7 +311,7 @@ static int fetch(pcclComm_t *c, struct fetch *f, const struct state_list *list,
                  uint64_t max_stale)
 {
     struct comm_masters masters;
-    int result = comm_masters_find(c, &masters);
+    int result = comm_masters_find(c, &masters, f->until);
     if (result != pcclSuccess) return result;
     if (!comm_key_take(c)) return pcclInvalidArgument;
     pccl_ns deadline = comm_own_deadline(c);

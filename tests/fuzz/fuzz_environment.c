@@ -85,6 +85,27 @@ static uint32_t fuzz_resolve(const char *host, uint16_t port,
     return count;
 }
 
+uint32_t comm_resolve(pcclComm_t *c, const struct address *a, pccl_ns until,
+                      struct io_addr *out, uint32_t max, const char **error)
+{
+    (void)until;
+    assert(c == &comm);
+    return fuzz_resolve(a->host, a->port, out, max, error);
+}
+
+int comm_interrupted(const pcclComm_t *c, pccl_ns until)
+{
+    (void)until;
+    assert(c == &comm);
+    return fuzz_u8(input) == 255 ? pcclCancelled : pcclSuccess;
+}
+
+int comm_stop_waiting(pcclComm_t *c, int why, const char *next)
+{
+    assert(c == &comm && why != pcclSuccess && *next);
+    return why;
+}
+
 pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
                                     pcclComm_t **out)
 {

@@ -11,9 +11,12 @@
 #include "../../../src/base/tree.h"
 #include "../../../src/ring/op.h"
 
+static uint32_t beats;
+
 static void on_send(void *user, const struct wire_msg *m)
 {
     (void)user;
+    beats += m->type == WIRE_HEARTBEAT;
     if (m->type == WIRE_REFRESH && m->fault.cause == REFRESH_FAIL)
         say("epoch %u: fail %d.%u\n", m->epoch, (int)m->fault.tag,
             m->fault.seq);
@@ -55,6 +58,20 @@ static void launch(uint64_t tag, const uint64_t *scope, uint32_t scope_size)
     struct op *op;
     assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
     assert_int_equal(op->phase, PHASE_RUNNING);
+}
+
+/* A middlebox forgets a connection that is idle for a minute, whatever the
+ * deadline is (rule M8). */
+static void test_no_silence_of_a_minute(void **state)
+{
+    (void)state;
+    links_set_deadline(session->links, 3600 * PCCL_S);
+    session_tick(session, session->now + 20 * PCCL_S);
+    beats = 0;
+    session_tick(session, session->now + 20 * PCCL_S - 1);
+    assert_int_equal(beats, 0);
+    session_tick(session, session->now + 1);
+    assert_int_equal(beats, 1);
 }
 
 /* The operations under way, and the members of each scope once, by rank. */
@@ -545,6 +562,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(test_no_silence_of_a_minute),
         TEST(test_scopes_are_told_once),
         TEST(test_only_what_was_asked_for_is_told),
         TEST(test_an_optimization_closes_what_the_new_ring_lacks),

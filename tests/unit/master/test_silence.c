@@ -302,12 +302,21 @@ static void test_a_stranger_has_one_deadline(void **state)
     expect("0 lost: did not say HELLO within the deadline\n");
 }
 
+/* A middlebox forgets a connection that is idle for a minute (rule M8). */
+static void test_no_silence_of_a_minute(void **state)
+{
+    (void)state;
+    master->deadline = 3600 * PCCL_S;
+    assert_true(master_next_tick(master) <= now + 20 * PCCL_S);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_nothing_known),
+        TEST(test_no_silence_of_a_minute),
         TEST(test_stopped),
         TEST(test_without_cpu_time),
         TEST(test_in_a_debugger_then_stopped),
