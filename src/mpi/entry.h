@@ -19,6 +19,7 @@
     return RAISE(NULL, error_class, "invalid " what " 0x%08x",                 \
                  HANDLE_BITS(handle))
 #define FIND_comm(handle) FIND(comm, handle, MPI_ERR_COMM, "communicator")
+#define FIND_group(handle) FIND(group, handle, MPI_ERR_GROUP, "group")
 #define FIND_info(handle) FIND(info, handle, MPI_ERR_INFO, "info")
 #define FIND_type(handle) FIND(type, handle, MPI_ERR_TYPE, "datatype")
 #define FIND_mpi_session(handle)                                               \
@@ -27,6 +28,7 @@
 #define RAISE_comm(result) error_raise_noted(object_, result, __func__)
 #define RAISE_mpi_session(result) mpi_session_raise(object_, result, __func__)
 #define RAISE_none(result) error_raise_noted(NULL, result, __func__)
+#define RAISE_group RAISE_none
 #define RAISE_info RAISE_none
 #define RAISE_type RAISE_none
 

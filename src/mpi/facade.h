@@ -27,6 +27,7 @@
         __attribute__((weak, alias("PMPIX_" #name)))
 
 struct comm;
+struct group;
 
 void facade_lock(void);
 void facade_unlock(void);

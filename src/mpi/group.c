@@ -145,11 +145,14 @@ struct group *group_find(MPI_Group handle)
     return (struct group *)handle_find(HANDLE_GROUP, handle);
 }
 
-#define GROUP_OR_RETURN(variable, handle)                                      \
-    struct group *variable = group_find(handle);                               \
-    if (!variable)                                                             \
-    return RAISE(NULL, MPI_ERR_GROUP, "invalid group 0x%08x",                  \
-                 HANDLE_BITS(handle))
+/* NULL, noted: it is none. */
+static struct group *group_find_noted(MPI_Group handle)
+{
+    struct group *group = group_find(handle);
+    if (!group)
+        error_note(MPI_ERR_GROUP, "invalid group 0x%08x", HANDLE_BITS(handle));
+    return group;
+}
 
 int group_publish(struct group *group, int size, MPI_Group *out)
 {
@@ -162,46 +165,36 @@ int group_publish(struct group *group, int size, MPI_Group *out)
     group_place(group, world.self);
     if (!handle_open(HANDLE_GROUP, &group->object)) {
         object_release(&group->object);
-        return RAISE_NO_MEMORY(NULL);
+        return note_no_memory();
     }
     *out = group->object.handle;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Comm_group);
-int PMPI_Comm_group(MPI_Comm comm_handle, MPI_Group *out)
+int mpi_Comm_group(struct comm *comm, MPI_Group *out)
 {
-    COMM_OR_RETURN(comm, comm_handle);
-    if (!out) return RAISE_ARG(comm, "null group");
     struct group *group = group_copy(comm_members(comm));
-    if (!group) return RAISE_NO_MEMORY(comm);
+    if (!group) return note_no_memory();
     group->session = session_room_retain(comm->session);
     return group_publish(group, group->size, out);
 }
 
-MPI_PUBLIC(Group_size);
-int PMPI_Group_size(MPI_Group handle, int *size)
+int mpi_Group_size(struct group *group, int *size)
 {
-    GROUP_OR_RETURN(group, handle);
-    if (!size) return RAISE_ARG(NULL, "null size");
     *size = group->size;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Group_rank);
-int PMPI_Group_rank(MPI_Group handle, int *rank)
+int mpi_Group_rank(struct group *group, int *rank)
 {
-    GROUP_OR_RETURN(group, handle);
-    if (!rank) return RAISE_ARG(NULL, "null rank");
     *rank = group->rank;
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Group_free);
-int PMPI_Group_free(MPI_Group *handle)
+int mpi_Group_free(MPI_Group *handle)
 {
-    if (!handle) return RAISE_ARG(NULL, "null group");
-    GROUP_OR_RETURN(group, *handle);
+    struct group *group = group_find_noted(*handle);
+    if (!group) return MPI_ERR_GROUP;
     if (group != &group_empty) {
         handle_close(&group->object);
         object_release(&group->object);
@@ -220,12 +213,10 @@ static int lists_compare(const struct group *a, const struct group *b)
     return MPI_SIMILAR;
 }
 
-MPI_PUBLIC(Group_compare);
-int PMPI_Group_compare(MPI_Group handle1, MPI_Group handle2, int *result)
+int mpi_Group_compare(struct group *a, MPI_Group handle, int *result)
 {
-    GROUP_OR_RETURN(a, handle1);
-    GROUP_OR_RETURN(b, handle2);
-    if (!result) return RAISE_ARG(NULL, "null result");
+    struct group *b = group_find_noted(handle);
+    if (!b) return MPI_ERR_GROUP;
     *result = lists_compare(a, b);
     return MPI_SUCCESS;
 }
@@ -253,63 +244,53 @@ int PMPI_Comm_compare(MPI_Comm handle1, MPI_Comm handle2, int *result)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Group_translate_ranks);
-int PMPI_Group_translate_ranks(MPI_Group handle1, int n, const int ranks1[],
-                               MPI_Group handle2, int ranks2[])
+int mpi_Group_translate_ranks(struct group *a, int n, const int ranks1[],
+                              MPI_Group handle, int ranks2[])
 {
-    GROUP_OR_RETURN(a, handle1);
-    GROUP_OR_RETURN(b, handle2);
-    if (n < 0) return RAISE_ARG(NULL, "negative count");
-    if (n > 0 && (!ranks1 || !ranks2)) return RAISE_ARG(NULL, "null ranks");
+    struct group *b = group_find_noted(handle);
+    if (!b) return MPI_ERR_GROUP;
+    if (n < 0) return note_argument("negative count");
+    if (n > 0 && (!ranks1 || !ranks2)) return note_argument("null ranks");
     for (int i = 0; i < n; i++) {
         int rank = ranks1[i];
         if (rank != MPI_PROC_NULL && (rank < 0 || rank >= a->size))
-            return RAISE(NULL, MPI_ERR_RANK, "rank %d is not in the group",
-                         rank);
+            return error_note(MPI_ERR_RANK, "rank %d is not in the group",
+                              rank);
         ranks2[i] = rank == MPI_PROC_NULL ? MPI_PROC_NULL
                                           : group_rank_of(b, a->ids[rank]);
     }
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Group_union);
-int PMPI_Group_union(MPI_Group handle1, MPI_Group handle2, MPI_Group *out)
+int mpi_Group_union(struct group *a, MPI_Group handle, MPI_Group *out)
 {
-    GROUP_OR_RETURN(a, handle1);
-    GROUP_OR_RETURN(b, handle2);
-    if (!out) return RAISE_ARG(NULL, "null group");
+    struct group *b = group_find_noted(handle);
+    if (!b) return MPI_ERR_GROUP;
     struct group *group = group_from(a, a->size + b->size);
-    if (!group) return RAISE_NO_MEMORY(NULL);
+    if (!group) return note_no_memory();
     int used = list_filter(a, a, true, group, 0);
     used = list_filter(b, a, false, group, used);
     return group_publish(group, used, out);
 }
 
-static int group_select(const struct group *a, const struct group *b,
-                        bool common, MPI_Group *out)
+static int group_select(const struct group *a, MPI_Group handle, bool common,
+                        MPI_Group *out)
 {
+    struct group *b = group_find_noted(handle);
+    if (!b) return MPI_ERR_GROUP;
     struct group *group = group_from(a, a->size);
-    if (!group) return RAISE_NO_MEMORY(NULL);
+    if (!group) return note_no_memory();
     return group_publish(group, list_filter(a, b, common, group, 0), out);
 }
 
-MPI_PUBLIC(Group_intersection);
-int PMPI_Group_intersection(MPI_Group handle1, MPI_Group handle2,
-                            MPI_Group *out)
+int mpi_Group_intersection(struct group *a, MPI_Group handle, MPI_Group *out)
 {
-    GROUP_OR_RETURN(a, handle1);
-    GROUP_OR_RETURN(b, handle2);
-    if (!out) return RAISE_ARG(NULL, "null group");
-    return group_select(a, b, true, out);
+    return group_select(a, handle, true, out);
 }
 
-MPI_PUBLIC(Group_difference);
-int PMPI_Group_difference(MPI_Group handle1, MPI_Group handle2, MPI_Group *out)
+int mpi_Group_difference(struct group *a, MPI_Group handle, MPI_Group *out)
 {
-    GROUP_OR_RETURN(a, handle1);
-    GROUP_OR_RETURN(b, handle2);
-    if (!out) return RAISE_ARG(NULL, "null group");
-    return group_select(a, b, false, out);
+    return group_select(a, handle, false, out);
 }
 
 /* The ranks of the triplets in order, each at most once; NULL with *error set
@@ -345,7 +326,7 @@ static int include(const struct group *from, int n, const int *ranks,
                    MPI_Group *out)
 {
     struct group *group = group_from(from, n);
-    if (!group) return RAISE_NO_MEMORY(NULL);
+    if (!group) return note_no_memory();
     for (int i = 0; i < n; i++) group->ids[i] = from->ids[ranks[i]];
     return group_publish(group, n, out);
 }
@@ -358,7 +339,7 @@ static int exclude(const struct group *from, int n, const int *ranks,
     if (!group || !gone) {
         if (group) object_release(&group->object);
         free(gone);
-        return RAISE_NO_MEMORY(NULL);
+        return note_no_memory();
     }
     int used = 0;
     for (int i = 0; i < n; i++) gone[ranks[i]] = true;
@@ -370,73 +351,56 @@ static int exclude(const struct group *from, int n, const int *ranks,
 
 typedef int selection(const struct group *, int, const int *, MPI_Group *);
 
-static int group_pick(MPI_Group handle, int n, const int ranks[],
-                      MPI_Group *out, selection *select, const char *function)
+static int group_pick(const struct group *group, int n, int ranges[][3],
+                      MPI_Group *out, selection *select)
 {
-    struct group *group = group_find(handle);
-    if (!group)
-        return error_raise(NULL, MPI_ERR_GROUP, function, "invalid group");
-    if (n < 0 || !out || (n > 0 && !ranks))
-        return error_raise(NULL, MPI_ERR_ARG, function, "invalid argument");
+    if (n < 0 || (n > 0 && !ranges))
+        return note_argument("negative count or null ranks");
+    int count, error;
+    int *list = ranges_expand(group, n, ranges, &count, &error);
+    if (!list)
+        return error_note(error, "a range or rank is empty, is named twice or "
+                                 "is not in the group");
+    int result = select(group, count, list, out);
+    free(list);
+    return result;
+}
+
+static int group_pick_ranks(const struct group *group, int n, const int ranks[],
+                            MPI_Group *out, selection *select)
+{
+    if (n < 0 || !ranks) return group_pick(group, n, NULL, out, select);
     int(*ranges)[3] = malloc(((size_t)n + 1) * sizeof *ranges);
-    if (!ranges)
-        return error_raise(NULL, MPI_ERR_NO_MEM, function, "out of memory");
+    if (!ranges) return note_no_memory();
     for (int i = 0; i < n; i++) {
         ranges[i][0] = ranges[i][1] = ranks[i];
         ranges[i][2] = 1;
     }
-    int count, error;
-    int *list = ranges_expand(group, n, ranges, &count, &error);
+    int result = group_pick(group, n, ranges, out, select);
     free(ranges);
-    if (!list)
-        return error_raise(NULL, error, function,
-                           "a rank is not in the group or named twice");
-    int result = select(group, count, list, out);
-    free(list);
     return result;
 }
 
-MPI_PUBLIC(Group_incl);
-int PMPI_Group_incl(MPI_Group handle, int n, const int ranks[], MPI_Group *out)
+int mpi_Group_incl(struct group *group, int n, const int ranks[],
+                   MPI_Group *out)
 {
-    return group_pick(handle, n, ranks, out, include, __func__);
+    return group_pick_ranks(group, n, ranks, out, include);
 }
 
-MPI_PUBLIC(Group_excl);
-int PMPI_Group_excl(MPI_Group handle, int n, const int ranks[], MPI_Group *out)
+int mpi_Group_excl(struct group *group, int n, const int ranks[],
+                   MPI_Group *out)
 {
-    return group_pick(handle, n, ranks, out, exclude, __func__);
+    return group_pick_ranks(group, n, ranks, out, exclude);
 }
 
-static int group_pick_ranges(MPI_Group handle, int n, int ranges[][3],
-                             MPI_Group *out, selection *select,
-                             const char *function)
+int mpi_Group_range_incl(struct group *group, int n, int ranges[][3],
+                         MPI_Group *out)
 {
-    struct group *group = group_find(handle);
-    if (!group)
-        return error_raise(NULL, MPI_ERR_GROUP, function, "invalid group");
-    if (n < 0 || !out || (n > 0 && !ranges))
-        return error_raise(NULL, MPI_ERR_ARG, function, "invalid argument");
-    int count, error;
-    int *list = ranges_expand(group, n, ranges, &count, &error);
-    if (!list)
-        return error_raise(NULL, error, function,
-                           "a range is empty, leaves the group or overlaps");
-    int result = select(group, count, list, out);
-    free(list);
-    return result;
+    return group_pick(group, n, ranges, out, include);
 }
 
-MPI_PUBLIC(Group_range_incl);
-int PMPI_Group_range_incl(MPI_Group handle, int n, int ranges[][3],
-                          MPI_Group *out)
+int mpi_Group_range_excl(struct group *group, int n, int ranges[][3],
+                         MPI_Group *out)
 {
-    return group_pick_ranges(handle, n, ranges, out, include, __func__);
-}
-
-MPI_PUBLIC(Group_range_excl);
-int PMPI_Group_range_excl(MPI_Group handle, int n, int ranges[][3],
-                          MPI_Group *out)
-{
-    return group_pick_ranges(handle, n, ranges, out, exclude, __func__);
+    return group_pick(group, n, ranges, out, exclude);
 }

@@ -39,13 +39,14 @@ struct group *group_common(const struct group *a, const struct group *b);
 void group_place(struct group *group, uint64_t self);
 int group_rank_of(const struct group *group, uint64_t id);
 /* Keeps a replaced list, because other threads may read it, until 64 more are
- * replaced. Who reads it for longer than a few changes of membership take has a
- * reference (struct coll). The caller holds facade_lock. Takes the reference
- * over. */
+ * replaced. A reader that needs it for longer than a few changes of membership
+ * take has a reference (struct coll). The caller holds facade_lock. Takes the
+ * reference over. */
 void group_retire(struct group *group);
 void groups_release_retired(void);
 struct group *group_find(MPI_Group handle);
-/* Shrinks a new group to `size` members and assigns a handle. */
+/* Shrinks a new group, which it takes over, to `size` members and assigns a
+ * handle. Returns a noted class. */
 int group_publish(struct group *group, int size, MPI_Group *out);
 
 enum failure_policy { FAILURE_ABORT, FAILURE_SHRINK, FAILURE_RETURN };
