@@ -9,8 +9,8 @@
 
 static void write_batch(void *user);
 
-/* The thread has `batch` while a call is under way, everything else is of the
- * loop. */
+/* The thread has `batch` while a call is under way, and wakes the loop;
+ * everything else is of the loop. */
 static struct {
     struct slow_call call;
     struct ev_loop *loop;
@@ -57,8 +57,10 @@ static void batch_over(struct ev_loop *loop, ev_async *over, int events)
 void disk_write(struct ev_loop *loop, struct disk_file *file)
 {
     PCCL_ASSERT(!file->busy);
-    if (!disk.loop) ev_async_init(&disk.over, batch_over);
-    disk.loop = loop;
+    if (!disk.loop) { /* once: the thread may be reading it */
+        ev_async_init(&disk.over, batch_over);
+        disk.loop = loop;
+    }
     file->busy = true;
     file->next = NULL;
     *disk.end = file;
@@ -70,4 +72,5 @@ void disk_end(void)
 {
     (void)slow_call_end(&disk.call, SLOW_CALL_FOREVER);
     while (disk.batch) batch_over(disk.loop, &disk.over, 0);
+    disk.loop = NULL;
 }

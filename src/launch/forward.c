@@ -125,8 +125,8 @@ static void file_written(struct disk_file *file)
         memmove(sink->buffer, sink->buffer + file->size, sink->end);
     }
     if (sink->shared && had_output && sink->end == 0) sink->shared->files--;
-    sink_flush(sink);
     sink_resume(sink);
+    sink_flush(sink); /* a stream that has ended there does not */
     if (!sink->closing || sink->file.busy) return;
     sink_free(sink);
     free(sink);

@@ -141,6 +141,37 @@ static void test_room(void **state)
     close(fd);
 }
 
+/* The last words of a rank find no room, and come when there is some. */
+static void test_last_words(void **state)
+{
+    (void)state;
+    static char line[LINE_SIZE];
+    static struct stream filler, stream;
+    int ends[2];
+    memset(line, 'x', sizeof line);
+    hangs = true;
+    assert_int_equal(truncate(all, 0), 0);
+    assert_int_equal(pipe(ends), 0);
+    stream_open(&filler, &shared, -1, NULL, false);
+    stream_open(&stream, &shared, ends[0], NULL, false);
+    assert_true(stream_offer(&filler, "a\n", 2)); /* written first, alone */
+    uint32_t lines = 0;
+    while (stream_offer(&filler, line, sizeof line - 1)) lines++;
+    sem_wait(&begun);
+    assert_int_equal(write(ends[1], "end", 3), 3);
+    close(ends[1]);
+    while (!stream.waiter.waiting) ev_run(loop, EVRUN_ONCE);
+    hangs = false;
+    sem_post(&go);
+    while (stream_is_open(&stream)) ev_run(loop, EVRUN_ONCE);
+    assert_true(shared.file.busy);
+    until_empty();
+    stream_close(&filler);
+    int fd = open(all, O_RDONLY);
+    assert_int_equal(lseek(fd, 0, SEEK_END), 2 + lines * (sizeof line - 1) + 3);
+    close(fd);
+}
+
 /* The rank is not told, and the job's status will be. */
 static void test_a_full_disk(void **state)
 {
@@ -167,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_a_disk_that_hangs),
         cmocka_unit_test(test_a_file_that_hangs),
         cmocka_unit_test(test_room),
+        cmocka_unit_test(test_last_words),
         cmocka_unit_test(test_a_full_disk),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
