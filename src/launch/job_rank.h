@@ -138,7 +138,8 @@ void job_drained(struct job *job, int number);
 
 /* job_watch.c: after every turn. */
 void job_watch(struct job *job);
-/* Ranks were lost under a program that has not said that it bears it (E9). */
+/* Ranks were lost under a program that has not said that it bears it (E9), and
+ * that is the worst of it. */
 bool job_is_in_doubt(const struct job *job);
 
 /* job_restart.c: a failure of ranks ends the job, or this start of it; `text`

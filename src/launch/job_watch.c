@@ -93,7 +93,7 @@ static void tell_statuses(const struct job *job)
 bool job_is_in_doubt(const struct job *job)
 {
     const struct master_server *server = job->setup.server;
-    return job->lost > 0 && server &&
+    return job->lost > 0 && !job->unfinished && server &&
            master_server_traits_left(server) & TRAIT_UNINFORMED;
 }
 

@@ -36,6 +36,7 @@ for how in exit _exit exec fork; do
     run 1 --elastic $how
     says 'rank 1 .* exited with status 0, but without MPI_Finalize; 2 left'
     says 'the job has ended; 1 of its ranks was lost on the way'
+    if grep -q 'status 75' "$work/out"; then cat "$work/out"; exit 1; fi
 done
 # A shell is a rank, and its child takes part.
 status=0
