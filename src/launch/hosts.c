@@ -48,7 +48,8 @@ static bool number_read(const char *text, uint32_t *number)
 static bool entry_add(const struct reader *reader, const char *text)
 {
     struct address a;
-    if (*text && text[strspn(text, "0123456789")] == '\0') {
+    size_t digits = strspn(text, "0123456789");
+    if (digits > 0 && digits < HOST_SIZE && text[digits] == '\0') {
         list_add(reader->list, text, 1); /* a name of digits is no port here */
         return true;
     }

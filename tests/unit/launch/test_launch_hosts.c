@@ -106,6 +106,22 @@ static void test_lists(void **state)
 }
 
 /* Ports and addresses of a rank, by the slots of the lines of its host. */
+/* As they become words of a command line, and parts of addresses. */
+static void test_long_names(void **state)
+{
+    (void)state;
+    for (const char *letter = "a1"; *letter; letter++) {
+        char name[HOST_SIZE + 1] = "", error[2 * HOST_SIZE];
+        struct host_list list = {0};
+        memset(name, *letter, HOST_SIZE - 1);
+        assert_true(hosts_parse(&list, name, error, sizeof error));
+        name[HOST_SIZE - 1] = *letter;
+        assert_false(hosts_parse(&list, name, error, sizeof error));
+        assert_non_null(strstr(error, "is no host"));
+        hosts_free(&list);
+    }
+}
+
 static void test_ways_of_ranks(void **state)
 {
     (void)state;
@@ -401,6 +417,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_ways_of_ranks),
         cmocka_unit_test(test_hosts_left_out),
         cmocka_unit_test(test_placement),
