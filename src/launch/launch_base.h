@@ -49,12 +49,12 @@ __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 
 /* Zeroed memory. Without memory the program ends with a message, and its ranks
  * with it. */
-/* libev takes its memory so, too; otherwise it aborts. */
-void memory_for_loops(void);
 void *memory_get(size_t count, size_t size);
 void *memory_grow(void *old, size_t count, size_t size);
 char *memory_text(const char *text);
 __attribute__((format(printf, 1, 2))) char *memory_print(const char *format,
                                                          ...);
+/* libev takes its memory so, too; otherwise it aborts. */
+void memory_for_loops(void);
 
 #endif
