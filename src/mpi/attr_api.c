@@ -175,21 +175,21 @@ static void value_deliver(const struct attribute *found, bool builtin, int key,
         *(intptr_t *)out = bits;
 }
 
-static int raise(int result, const char *function)
+static int raise(struct comm *comm, int result, const char *function)
 {
     if (result == MPI_SUCCESS) return result;
-    return error_raise_noted(NULL, result, function);
+    return error_raise_noted(comm, result, function);
 }
 
 /* The names of functions are those of C. */
-#define FORTRAN(name, handle_t, find, error_class)                             \
+#define FORTRAN(name, handle_t, find, error_class, comm)                       \
     int MPII_##name##_set_attr(handle_t handle, int key, void *value,          \
                                int type)                                       \
     {                                                                          \
         struct find *object = find##_find(handle);                             \
         int result = object ? set(of_##find(object), key, value, type)         \
                             : error_note(error_class, "invalid handle");       \
-        return raise(result, "MPI_" #name "_set_attr");                        \
+        return raise(comm, result, "MPI_" #name "_set_attr");                  \
     }                                                                          \
     int MPII_##name##_get_attr(handle_t handle, int key, void *value,          \
                                int *flag, int type)                            \
@@ -200,10 +200,10 @@ static int raise(int result, const char *function)
                             : error_note(error_class, "invalid handle");       \
         if (result == MPI_SUCCESS && *flag)                                    \
             value_deliver(&found, predefined_key(key), key, type, value);      \
-        return raise(result, "MPI_" #name "_get_attr");                        \
+        return raise(comm, result, "MPI_" #name "_get_attr");                  \
     }
-FORTRAN(Comm, MPI_Comm, comm, MPI_ERR_COMM)
-FORTRAN(Type, MPI_Datatype, type, MPI_ERR_TYPE)
+FORTRAN(Comm, MPI_Comm, comm, MPI_ERR_COMM, object)
+FORTRAN(Type, MPI_Datatype, type, MPI_ERR_TYPE, NULL)
 
 int MPII_Win_set_attr(MPI_Win win, int key, void *value, int type)
 {

@@ -327,6 +327,8 @@ contains
 
     subroutine handlers
         integer :: handler, got, comm, class
+        integer(MPI_ADDRESS_KIND) :: value
+        logical :: flag
         call MPI_Comm_dup(MPI_COMM_WORLD, comm, ierr)
         call MPI_Comm_create_errhandler(on_error, handler, ierr)
         call MPI_Comm_set_errhandler(comm, handler, ierr)
@@ -340,6 +342,11 @@ contains
         call MPI_Errhandler_free(handler, ierr)
         call MPI_Send(rank, 1, MPI_INTEGER, size, 0, comm, ierr)
         call check(ierr /= MPI_SUCCESS .and. errors == 1, 'error returned')
+        value = 0
+        call MPI_Comm_get_attr(comm, MPI_KEYVAL_INVALID, value, flag, ierr)
+        call check(ierr /= MPI_SUCCESS, 'error of an attribute returned')
+        call MPI_Comm_set_attr(comm, MPI_KEYVAL_INVALID, value, ierr)
+        call check(ierr /= MPI_SUCCESS, 'error of setting it returned')
         call MPI_Comm_free(comm, ierr)
     end subroutine
 
