@@ -4,7 +4,7 @@
 #   made   mpi_X has the parameters of MPI_X, but the object instead of its handle,
 #          and returns a noted class, which PMPI_X raises on the object
 #   self   likewise, but mpi_X gets the name of the function too and raises its errors
-#          itself
+#          itself; where an error handler is an argument, also those of null pointers
 #   form   as made, and MPI_X, MPI_IX and MPI_X_init have one mpi_X, which gets a
 #          struct mode
 #   call   likewise, but mpi_X raises its errors itself
@@ -127,8 +127,12 @@ function(entry_body to name how body parameters)
             string(APPEND fields ", .${word} = ${argument}")
         endif()
     endforeach()
+    set(needs TRUE)
+    if(name MATCHES "^MPI_T_" OR (how STREQUAL self AND "MPI_Errhandler errhandler" IN_LIST list))
+        set(needs FALSE)
+    endif()
     foreach(parameter IN LISTS list)
-        if(NOT name MATCHES "^MPI_T_" AND NOT parameter MATCHES "Status|_function" AND
+        if(needs AND NOT parameter MATCHES "Status|_function" AND
                 parameter MATCHES "^(int|MPI_[A-Za-z_]+) \\*([a-z_]+)$")
             string(PREPEND before "    NEED(${object}, ${CMAKE_MATCH_2});\n")
         endif()

@@ -488,6 +488,39 @@ static void test_odd_with_itself(void)
     OK(MPI_Comm_free(&alone));
 }
 
+/* The root has counts; the others may lack them. */
+static void test_no_counts(void)
+{
+    int root = size / 2, mine = -1, one = 1, in = 7;
+    int *all = calloc((size_t)size, sizeof *all);
+    int *counts = calloc((size_t)size, sizeof *counts);
+    int *displs = calloc((size_t)size, sizeof *displs);
+    MPI_Comm alone;
+    int have = rank == root;
+    for (int r = 0; r < size; r++) counts[r] = 1, displs[r] = size - 1 - r;
+    OK(MPI_Gatherv(&rank, 1, MPI_INT, have ? all : NULL, have ? counts : NULL,
+                   have ? displs : NULL, MPI_INT, root, MPI_COMM_WORLD));
+    for (int r = 0; have && r < size; r++) CHECK(all[r] == size - 1 - r);
+    OK(MPI_Scatterv(have ? all : NULL, have ? counts : NULL,
+                    have ? displs : NULL, MPI_INT, &mine, 1, MPI_INT, root,
+                    MPI_COMM_WORLD));
+    CHECK(mine == rank);
+    free(all);
+    free(counts);
+    free(displs);
+    if (conform_is_mpich()) return; /* it reads them */
+    OK(MPI_Comm_dup(MPI_COMM_SELF, &alone));
+    OK(MPI_Comm_set_errhandler(alone, MPI_ERRORS_RETURN));
+    FAILS(MPI_ERR_ARG,
+          MPI_Gatherv(&mine, 1, MPI_INT, &in, NULL, &one, MPI_INT, 0, alone));
+    FAILS(MPI_ERR_ARG,
+          MPI_Scatterv(&mine, NULL, &one, MPI_INT, &in, 1, MPI_INT, 0, alone));
+    CHECK(in == 7);
+    OK(MPI_Gatherv(&mine, 1, MPI_INT, &in, &one, NULL, MPI_INT, 0, alone));
+    CHECK(in == rank);
+    OK(MPI_Comm_free(&alone));
+}
+
 /* The same call again and again with other buffers, and now and then one that
  * differs from it. */
 static void test_again(void)
@@ -549,6 +582,7 @@ int main(int argc, char **argv)
     test_rounding();
     test_empty();
     test_odd_with_itself();
+    test_no_counts();
     test_again();
     return conform_end();
 }
