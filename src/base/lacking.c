@@ -41,12 +41,16 @@ void lacking_text(char *text, size_t size, const char *what,
                        what, memory[i].option, limit / 1024);
         return;
     }
-    if (lacking != LACKING_MEMORY && limit_of(RLIMIT_NPROC) != 0)
+    unsigned long long processes = limit_of(RLIMIT_NPROC);
+    if (lacking != LACKING_MEMORY && processes != 0)
         (void)snprintf(text, size,
                        "no %s for %s (ulimit -u, which is %llu here, or "
                        "the control group)",
                        lacking == LACKING_THREAD ? "thread" : "process", what,
-                       limit_of(RLIMIT_NPROC));
+                       processes);
+    else if (lacking == LACKING_PROCESS)
+        (void)snprintf(text, size, "no process for %s (the control group)",
+                       what);
     else
         (void)snprintf(text, size, "out of memory or descriptors");
 }

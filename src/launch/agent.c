@@ -505,10 +505,7 @@ int agent_run(const char *library_path)
     agent.library_path = library_path;
     descriptor_standard();
     quiet_process();
-    if (guard_start(&agent.guard) != 0) {
-        complain("cannot fork: %s", strerror(errno));
-        return EXIT_FAILURE;
-    }
+    if (!guard_start(&agent.guard)) return EXIT_FAILURE;
     int status = EXIT_FAILURE;
     static const char magic[] = LINK_MAGIC;
     if (write(STDOUT_FILENO, magic, sizeof magic - 1) ==

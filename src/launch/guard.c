@@ -2,6 +2,7 @@
  * death. */
 #include "guard.h"
 
+#include "../base/lacking.h"
 #include "launch_base.h"
 #include "descriptor.h"
 
@@ -49,28 +50,28 @@ static void guard_detach(int *fd)
     for (int i = 0; i < 3 && null >= 0; i++) dup2(null, i);
 }
 
-int guard_start(struct guard *guard)
+bool guard_start(struct guard *guard)
 {
-    int ends[2];
-    if (descriptor_pipe(ends) != 0) return -1;
+    int ends[2] = {-1, -1};
     sigset_t all, old;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &old);
-    guard->pid = fork();
+    guard->pid = descriptor_pipe(ends) == 0 ? fork() : -1;
     if (guard->pid == 0) {
         close(ends[1]);
         guard_detach(&ends[0]);
         guard_run(ends[0]);
         _exit(0);
     }
-    int error = errno;
     sigprocmask(SIG_SETMASK, &old, NULL);
-    close(ends[0]);
+    if (ends[0] >= 0) close(ends[0]);
     guard->fd = ends[1];
-    if (guard->pid > 0) return 0;
-    close(ends[1]);
-    errno = error;
-    return -1;
+    if (guard->pid > 0) return true;
+    if (ends[1] >= 0) close(ends[1]);
+    char text[MESSAGE_SIZE];
+    lacking_text(text, sizeof text, "the guard of its ranks", LACKING_PROCESS);
+    complain("%s", text);
+    return false;
 }
 
 static void record_write(int fd, pid_t record)

@@ -4,6 +4,7 @@
 #ifndef PCCL_LAUNCH_GUARD_H
 #define PCCL_LAUNCH_GUARD_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct guard {
@@ -11,8 +12,9 @@ struct guard {
     int fd; /* close-on-exec; its last copy closes with the launcher */
 };
 
-/* Forks; call before there are threads, loops or ranks. 0, or -1 + errno. */
-int guard_start(struct guard *guard);
+/* Forks; call before there are threads, loops or ranks. False: it cannot, and
+ * has said why. */
+bool guard_start(struct guard *guard);
 
 /* Registers a process group; async-signal-safe, so that a rank can register
  * itself before it executes a program. */

@@ -4,7 +4,6 @@
 #include "../base/append.h"
 #include "../base/quiet_write.h"
 #include "../base/env.h"
-#include "../base/lacking.h"
 #include "../master/server/master_server.h"
 #include "agent.h"
 #include "control.h"
@@ -441,13 +440,7 @@ static int run(struct launch *launch)
     bool alone = launch->options.mode == MODE_COORDINATOR;
     if (!prepare(launch)) return EXIT_FAILURE;
     launch->guard.fd = -1;
-    if (!alone && guard_start(&launch->guard) != 0) {
-        char text[MESSAGE_SIZE];
-        lacking_text(text, sizeof text, "the launcher's guard",
-                     LACKING_PROCESS);
-        complain("%s", text);
-        return EXIT_FAILURE;
-    }
+    if (!alone && !guard_start(&launch->guard)) return EXIT_FAILURE;
     int status = EXIT_FAILURE;
     launch->loop = ev_default_loop(0);
     if (!launch->loop)
