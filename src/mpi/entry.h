@@ -1,4 +1,4 @@
-/* entry.h - what the functions that entries.cmake makes consist of. */
+/* entry.h - macros of the functions that entries.cmake makes. */
 #ifndef ENTRY_H
 #define ENTRY_H
 

@@ -126,7 +126,7 @@ void env_session_begin(int thread_level, const char *function);
 void env_session_end(void);
 int env_thread_level(void);
 
-/* What the functions do that entries.cmake makes. */
+/* The bodies of the functions that entries.cmake makes. */
 struct coll_args;
 struct info;
 struct mode;

@@ -1,11 +1,11 @@
 /* mpi_progress.c - the loop of the progress thread. */
 #include "mpi_progress.h"
-#include "../base/thread.h"
 #include "coll.h"
 #include "revoke.h"
 #include "transport.h"
 
 #include "../base/limit.h"
+#include "../base/thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

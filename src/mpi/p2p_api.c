@@ -1,5 +1,5 @@
-/* p2p_api.c - sends and receives: blocking, nonblocking and persistent ones,
- * and with what is sent and received at once. */
+/* p2p_api.c - sends, receives, and calls that do both: blocking, nonblocking
+ * and persistent ones. */
 #include "p2p.h"
 #include "coll.h"
 #include "rank_use.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A request that is made; NULL: there is no memory. Starts it, or leaves that
- * to MPI_Start. */
+/* Starts and publishes a new request, or leaves the start to MPI_Start. NULL:
+ * there was no memory for it. Returns a noted class. */
 static int request_go(struct request *request, const struct mode *mode)
 {
     if (!request) return note_no_memory();
@@ -244,7 +244,8 @@ static const struct request_kind receive_kind = {.tell = receive_tell,
                                                  .cancel = receive_cancel,
                                                  .release = receive_release};
 
-/* A request that begins to receive, or a larger one; NULL: no memory. */
+/* A request whose state is a struct pending, or begins with one; NULL: no
+ * memory. */
 static struct request *receive_request(const struct request_kind *kind,
                                        size_t size, const struct receive *from,
                                        int source, int tag)

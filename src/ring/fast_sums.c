@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-/* In vain, after adding up a part that is late, until the next one: meanwhile
- * others may come. */
 void fast_sum(const struct engine *e, const struct fast_path *q, uint8_t *to,
               size_t at, size_t size)
 {
