@@ -19,7 +19,8 @@ struct cursor {
 
 enum { CURSOR_SWAPS = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ };
 
-/* A load and a swap: a compiler does not make them of shifts. */
+/* A load and a swap, a swap and a store: a compiler does not make them of
+ * shifts. */
 __attribute__((always_inline)) static inline uint64_t
 cursor_load(const uint8_t *in, size_t width)
 {
@@ -42,6 +43,14 @@ cursor_load(const uint8_t *in, size_t width)
 }
 
 __attribute__((always_inline)) static inline void
+cursor_store(uint8_t *out, uint64_t value, size_t width)
+{
+    uint64_t wide = value << (64 - 8 * width);
+    if (CURSOR_SWAPS) wide = __builtin_bswap64(wide);
+    memcpy(out, &wide, width);
+}
+
+__attribute__((always_inline)) static inline void
 cursor_field(struct cursor *c, uint64_t *value, size_t width)
 {
     if (width > c->left) {
@@ -50,8 +59,10 @@ cursor_field(struct cursor *c, uint64_t *value, size_t width)
         if (c->in) *value = 0;
         return;
     }
-    for (size_t i = 0; c->out && i < width; i++)
-        *c->out++ = (uint8_t)(*value >> (8 * (width - 1 - i)));
+    if (c->out) {
+        cursor_store(c->out, *value, width);
+        c->out += width;
+    }
     if (c->in) {
         *value = cursor_load(c->in, width);
         c->in += width;

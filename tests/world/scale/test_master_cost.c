@@ -139,12 +139,14 @@ static const char maps[] =
     "a map has of each part a set of members, as the members need it";
 
 static const struct cost_excuse excuses[] = {
-    {"FLUSHED", "members", 30, true, scopes},
+    {"FLUSHED", "members", 40, true, scopes},
+    {"FLUSHED", "newcomers", 20, false, scopes},
     {"REPLY", "members", 20, false, scopes},
+    {"READY", "members", 20, false, scopes},
     {"status, text", "members", 0, true, lines},
     {"status, JSON", "members", 0, true, lines},
     {"metrics", "members", 0, true, lines},
-    {"PARTIAL", "averaged", 20, false, maps},
+    {"PARTIAL", "averaged", 30, false, maps},
     {"tick", "averaged", 100, true, "each member gets a map"},
 };
 
