@@ -287,6 +287,14 @@ static struct rank *news_first(struct job *job)
     return first;
 }
 
+/* Ends that are not handled yet. */
+static bool has_news(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->ranks[i].proc.news) return true;
+    return false;
+}
+
 static void news_handle(struct job *job, struct rank *rank)
 {
     rank->proc.news = false;
@@ -308,7 +316,7 @@ static void news_handle(struct job *job, struct rank *rank)
     } else if (job->setup.options->elastic) {
         failure_tolerate(rank);
     } else if (status_of(rank) == EXIT_AFTER_LOSS && !rank->evicted &&
-               count_alive(job) > 0) {
+               (count_alive(job) > 0 || has_news(job))) {
         blame_later(job);
     } else {
         char text[MESSAGE_SIZE / 2];
@@ -325,13 +333,6 @@ static bool only_spares(const struct job *job)
     for (uint32_t i = 0; i < job->count; i++)
         if (!job->ranks[i].spare && !rank_is_gone(&job->ranks[i])) return false;
     return true;
-}
-
-static bool has_news(const struct job *job)
-{
-    for (uint32_t i = 0; i < job->count; i++)
-        if (job->ranks[i].proc.news) return true;
-    return false;
 }
 
 static bool job_is_over(struct job *job)

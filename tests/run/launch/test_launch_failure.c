@@ -60,23 +60,34 @@ static void test_rest_ends(void **state)
     run_free(&run);
 }
 
+/* The signals end both ranks in one turn of the launcher. */
+static void end_both(struct run *run, int first, int second)
+{
+    int ranks[2];
+    pid_t pids[2];
+    for (int i = 0; i < 2; i++) ranks[i] = run_process(run, "trap", &pids[i]);
+    kill(run->pid, SIGSTOP); /* so it notices both deaths together */
+    kill(pids[0], first);
+    kill(pids[1], second);
+    for (int i = 0; i < 2; i++) assert_gone(ranks[i]);
+    kill(run->pid, SIGCONT);
+    run_finish(run);
+}
+
 /* One rank is killed and one exits in the same turn: the killed one is the
- * cause. */
+ * cause. Of two that exit it is the one that has not given up by a loss. */
 static void test_culprit(void **state)
 {
     (void)state;
     struct run run;
-    int ranks[2];
-    pid_t pids[2];
     RUN(&run, "-n", "2", run_helper, "trap", "15", "1");
-    for (int i = 0; i < 2; i++) ranks[i] = run_process(&run, "trap", &pids[i]);
-    kill(run.pid, SIGSTOP); /* so it notices both deaths together */
-    kill(pids[0], SIGTERM);
-    kill(pids[1], SIGKILL);
-    for (int i = 0; i < 2; i++) assert_gone(ranks[i]);
-    kill(run.pid, SIGCONT);
-    run_finish(&run);
+    end_both(&run, SIGTERM, SIGKILL);
     assert_int_equal(run.status, 128 + SIGKILL);
+    run_free(&run);
+    RUN(&run, "-n", "1", run_helper, "trap", "15", "101", ":", "-n", "1",
+        run_helper, "trap", "15", "3");
+    end_both(&run, SIGTERM, SIGTERM);
+    assert_int_equal(run.status, 3);
     run_free(&run);
 }
 
