@@ -1,12 +1,8 @@
 /* test_middlebox.c - tests of middleboxes, and of packets that are late, twice
  * or too large, in virtual time. */
-#include "network.h"
 #include "packet.h"
+#include "test_net.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,33 +16,6 @@ enum {
     CLIENT = 40000,
     SERVER = 48148,
 };
-
-struct net {
-    struct world world;
-    struct network *network;
-};
-
-static void start(struct net *n, const char *text)
-{
-    char error[WORLD_ERROR_SIZE];
-    if (!world_parse(&n->world, "file", text, error)) fail_msg("%s", error);
-    n->network = network_make(&n->world);
-    assert_non_null(n->network);
-}
-
-static void finish(struct net *n)
-{
-    network_destroy(n->network);
-    world_free(&n->world);
-}
-
-static void say(struct net *n, const char *text)
-{
-    struct statement s;
-    char error[WORLD_ERROR_SIZE];
-    if (!world_statement(&n->world, text, &s, error)) fail_msg("%s", error);
-    network_apply(n->network, &s);
-}
 
 static void put(uint8_t *at, int size, uint32_t value)
 {

@@ -1,44 +1,13 @@
 /* test_network.c - tests of a whole emulated network in virtual time, and of
  * its bounds. */
 #include "bound.h"
-#include "network.h"
+#include "test_net.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MBIT = 125000, PACKET = 1250 };
-
-struct net {
-    struct world world;
-    struct network *network;
-};
-
-static void start(struct net *n, const char *text)
-{
-    char error[WORLD_ERROR_SIZE];
-    if (!world_parse(&n->world, "file", text, error)) fail_msg("%s", error);
-    n->network = network_make(&n->world);
-    assert_non_null(n->network);
-}
-
-static void finish(struct net *n)
-{
-    network_destroy(n->network);
-    world_free(&n->world);
-}
-
-static void say(struct net *n, const char *text)
-{
-    struct statement s;
-    char error[WORLD_ERROR_SIZE];
-    if (!world_statement(&n->world, text, &s, error)) fail_msg("%s", error);
-    network_apply(n->network, &s);
-}
 
 static void send_one(struct net *n, wan_ns now, uint16_t from, uint16_t to,
                      bool syn)
