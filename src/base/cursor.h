@@ -122,7 +122,7 @@ static inline void cursor_bytes(struct cursor *c, uint8_t *bytes, size_t size)
     if (at != bytes && size > 0) memcpy(bytes, at, size);
 }
 
-/* What was read is below `count`. */
+/* The number that was read is below `count`. */
 static inline void cursor_limit(struct cursor *c, uint32_t value,
                                 uint32_t count)
 {

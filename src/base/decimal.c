@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the machine's locales are missing, too: "C" is a part of the library
- * and takes no memory. */
+/* It needs none of the machine's locales: "C" is a part of the library and
+ * takes no memory. */
 bool decimal_parse(const char *text, double *value)
 {
     char *end;

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Made is something, a thread or something with one, or a process. */
+/* It takes memory, a thread (and memory), or a process. */
 enum lacking { LACKING_MEMORY, LACKING_THREAD, LACKING_PROCESS };
 
 /* "no memory for WHAT (ulimit -v, which is N KiB here)", and so on; without

@@ -431,7 +431,7 @@ void stream_abandon(struct stream *stream)
         ev_feed_event(stream->sink->loop, &stream->io, EV_READ);
 }
 
-/* What is left of its output is written later, and then it is freed: not now,
+/* The rest of its output is written later, and then it is freed: not now,
  * as the caller may be amid a call of it. */
 static void file_close(struct sink *sink)
 {

@@ -36,7 +36,7 @@ struct option_entry {
     const char *fixed; /* the value of an option that takes none, or NULL */
 };
 
-/* What the option that is applied sets. */
+/* The member that the option sets which is applied. */
 void *option_member(const struct parser *p);
 
 /* Finds name[0, length), without dashes. NULL: unknown. */

@@ -16,7 +16,7 @@ enum {
     TCP_ACK = 16
 };
 
-/* Where a flow has its nodes; the lower half has both ports. */
+/* The bits of a flow that name its nodes; the lower half has both ports. */
 enum { FLOW_FROM = 40, FLOW_TO = 48 };
 
 static uint32_t be16(const uint8_t *at)

@@ -14,7 +14,7 @@
 
 enum { ROUNDS = 3, STATE = 300000 };
 
-/* What this peer does not do by itself. */
+/* Ends the test with that text if it is not well. */
 static void must(const struct peer *p, bool well, const char *what)
 {
     if (!well) peer_fail(p, "%s", what);

@@ -78,7 +78,7 @@ struct coverage_sets {
     uint64_t lives[COVERAGE_WORDS], waits[COVERAGE_WORDS];
 };
 
-/* What members get, but for what it says of each. */
+/* A message to several members, but for its words about each of them. */
 struct coverage_letter {
     bool made;
     struct wire_msg msg;

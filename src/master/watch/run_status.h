@@ -35,12 +35,12 @@ const char *run_status_state(const struct master *m, uint32_t link);
  */
 void run_status_activity(const struct master *m, uint32_t link, char *text,
                          size_t size);
-/* The measured links between members of one group, in a small world; their
- * number. There are STATUS_LINKS_MAX times as many at most, from each. */
 struct status_link {
     uint32_t from, to; /* as the coordinator's links */
     struct bandwidth_edge edge;
 };
+/* The measured links between members of one group, in a small world, and their
+ * number: from each of STATUS_LINKS_MAX members no more than so many. */
 uint32_t run_status_links(const struct master *m, struct status_link *links);
 /* Waits shorter than this are not shown as such. */
 pccl_ns run_status_age(const struct master *m);

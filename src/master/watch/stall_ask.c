@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* What each member is asked, by link. */
+/* The questions to each member, by link. */
 struct questions {
     const struct wait_graph *graph;
     uint32_t at; /* the operation at hand */

@@ -25,7 +25,7 @@ enum wait_part {
     WAIT_PART_UNKNOWN, /* that is not known: it has to be asked */
 };
 
-/* What the report of a member says of an operation. */
+/* The words of a member's report about an operation. */
 struct wait_entry {
     uint32_t link;
     uint32_t next; /* of the operation, as a number plus 1; 0: none */
@@ -66,7 +66,7 @@ void wait_graph_free(struct wait_graph *g);
 /* The operation of that name, or NULL: nobody waits in it. */
 struct wait_op *wait_graph_find(const struct wait_graph *g, uint32_t group,
                                 const struct wire_wait *w);
-/* What reports say of it, by link. */
+/* The entries about it, by link. */
 const struct wait_entry *wait_graph_first(const struct wait_graph *g,
                                           const struct wait_op *op);
 const struct wait_entry *wait_graph_next(const struct wait_graph *g,
@@ -74,7 +74,7 @@ const struct wait_entry *wait_graph_next(const struct wait_graph *g,
 /* From here on wait_part() is about this operation. */
 void wait_graph_choose(struct wait_graph *g, const struct wait_op *op);
 enum wait_part wait_part(const struct wait_graph *g, uint32_t link);
-/* How many members lack it, and of how many that is not known. */
+/* The numbers of members that lack it, and of whom that is not known. */
 void wait_graph_count(const struct wait_graph *g, const struct wait_op *op,
                       uint32_t *lacks, uint32_t *unknown);
 /* Calls the function for the members of the scope that are not silent, by rank,

@@ -40,7 +40,7 @@ static struct wire_wait waits_in(uint32_t link, uint8_t ranks)
     return w;
 }
 
-/* What the member does of the operation. */
+/* The member's part in the operation. */
 static enum wait_part part_of(uint32_t link, const struct wire_wait *w)
 {
     struct wait_graph *g = wait_graph_new(master);

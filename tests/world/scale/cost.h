@@ -12,7 +12,7 @@
 
 enum { COST_EVENTS_MAX = 80, COST_SIZES = 3 };
 
-/* What 10 ms of one turn are, in blocks: 2.5 ns each (docs/measuring.md). */
+/* 10 ms of one turn, in blocks of 2.5 ns each (docs/measuring.md). */
 #define COST_TURN_MAX 4000000
 
 struct cost_column {
@@ -30,7 +30,7 @@ struct cost_excuse {
     const char *reason;
 };
 
-/* What the present play has seen so far. */
+/* The dearest event of each kind in this play so far. */
 extern uint64_t cost_most[COST_EVENTS_MAX];
 /* The blocks since `before` are of that event. */
 void cost_note(uint32_t event, uint64_t before);

@@ -278,8 +278,8 @@ static void list(const struct crowd *c, uint32_t link)
     play(MASTER_RECEIVED, link, &m);
 }
 
-/* What it has launched runs; of the others it has returned every second one,
- * and gives its result. */
+/* The operations that it has launched run; of the others it has returned every
+ * second one, and gives its result. */
 static void answer(uint32_t link)
 {
     const struct master_peer *p = &run->peers[link];
