@@ -50,9 +50,10 @@ find . -type l | while read -r link; do
 done >"$tree.links"
 [ ! -s "$tree.links" ] || wrong "$(cat "$tree.links")"
 
+# Without those by which our libraries know each other.
 functions() # LIBRARY PATTERN
 {
-    nm -D --defined-only "$lib/$1" | sed -n "s/.* T \($2\)\(@.*\)*\$/\1/p"
+    nm -D --defined-only "$lib/$1" | sed -n "/@@PCCL_PRIVATE$/d; s/.* T \($2\)\(@.*\)*\$/\1/p"
 }
 
 if [ -n "$python" ]; then
