@@ -4,17 +4,22 @@
 
 #include <stdlib.h>
 
+/* MPI_BOTTOM is NULL too, so NULL is an error for predefined types only. */
+static int check_buffer(const void *buffer, MPI_Count count,
+                        const struct type *type)
+{
+    bool lacks = buffer == MPI_IN_PLACE ||
+                 (!buffer && type->predefined && type->size > 0);
+    return lacks && count > 0 ? MPI_ERR_BUFFER : MPI_SUCCESS;
+}
+
 int check_data(const void *buffer, MPI_Count count, MPI_Datatype handle,
                struct type **type)
 {
     if (count < 0) return MPI_ERR_COUNT;
     *type = type_find(handle);
     if (!*type || !(*type)->committed) return MPI_ERR_TYPE;
-    if (buffer == MPI_IN_PLACE && count > 0) return MPI_ERR_BUFFER;
-    /* MPI_BOTTOM is NULL too, so NULL is an error for predefined types only. */
-    if (!buffer && count > 0 && (*type)->predefined && (*type)->size > 0)
-        return MPI_ERR_BUFFER;
-    return MPI_SUCCESS;
+    return check_buffer(buffer, count, *type);
 }
 
 int check_root(const struct coll *coll, int root)
@@ -64,7 +69,10 @@ static int check_counts(const struct coll *coll, const struct side *side,
     int result = arrays_new(coll, side->into_counts, side->into_displs);
     for (int i = 0; result == MPI_SUCCESS && i < n; i++) {
         MPI_Count count = numbers_at(side->counts, i);
-        if (count < 0) result = MPI_ERR_COUNT;
+        if (count < 0)
+            result = MPI_ERR_COUNT;
+        else if (!side->handles) /* of 'w' displacements may be addresses */
+            result = check_buffer(side->buffer, count, *side->type);
         (*side->into_counts)[i] = count;
         (*side->into_displs)[i] = numbers_null(side->displs)
                                       ? next

@@ -159,7 +159,8 @@ static const char *public_name(const char *function)
 
 static _Noreturn void fatal(struct comm *comm, int code, const char *function)
 {
-    const struct group *members = env_active() ? comm_members(comm) : NULL;
+    const struct group *members =
+        comm && env_active() ? comm_members(comm) : NULL;
     char line[MPI_MAX_ERROR_STRING + 640], advice[320] = "";
     const char *text = text_of(code);
     if (code == MPIX_ERR_PROC_FAILED) rank_use_advice(advice, sizeof advice);

@@ -249,17 +249,6 @@ int mpi_Start(MPI_Request *handle, const char *function)
     return MPI_SUCCESS;
 }
 
-int mpi_Startall(int count, MPI_Request handles[], const char *function)
-{
-    if (count < 0)
-        return error_raise(NULL, MPI_ERR_COUNT, function, "negative count");
-    for (int i = 0; i < count; i++) {
-        int result = mpi_Start(&handles[i], function);
-        if (result != MPI_SUCCESS) return result;
-    }
-    return MPI_SUCCESS;
-}
-
 /* -------------------------------------------------------------------- lists */
 
 static int list_check(int count, const MPI_Request handles[])
@@ -270,6 +259,15 @@ static int list_check(int count, const MPI_Request handles[])
         if (handles[i] != MPI_REQUEST_NULL && !request_find(handles[i]))
             return error_note(MPI_ERR_REQUEST, "request %d is invalid", i);
     return MPI_SUCCESS;
+}
+
+int mpi_Startall(int count, MPI_Request handles[], const char *function)
+{
+    int result = list_check(count, handles);
+    if (result != MPI_SUCCESS) return error_raise_noted(NULL, result, function);
+    for (int i = 0; i < count && result == MPI_SUCCESS; i++)
+        result = mpi_Start(&handles[i], function);
+    return result;
 }
 
 /* In lists MPI_ERROR is set too, but only if a request failed. */

@@ -488,7 +488,7 @@ static void test_odd_with_itself(void)
     OK(MPI_Comm_free(&alone));
 }
 
-/* The root has counts; the others may lack them. */
+/* The root has counts and a buffer; the others may lack them. */
 static void test_no_counts(void)
 {
     int root = size / 2, mine = -1, one = 1, in = 7;
@@ -515,6 +515,12 @@ static void test_no_counts(void)
           MPI_Gatherv(&mine, 1, MPI_INT, &in, NULL, &one, MPI_INT, 0, alone));
     FAILS(MPI_ERR_ARG,
           MPI_Scatterv(&mine, NULL, &one, MPI_INT, &in, 1, MPI_INT, 0, alone));
+    FAILS(MPI_ERR_BUFFER,
+          MPI_Gatherv(&mine, 1, MPI_INT, NULL, &one, NULL, MPI_INT, 0, alone));
+    FAILS(MPI_ERR_BUFFER, MPI_Scatterv(MPI_IN_PLACE, &one, NULL, MPI_INT, &in,
+                                       1, MPI_INT, 0, alone));
+    FAILS(MPI_ERR_BUFFER, MPI_Alltoallv(NULL, &one, NULL, MPI_INT, &in, &one,
+                                        NULL, MPI_INT, alone));
     CHECK(in == 7);
     OK(MPI_Gatherv(&mine, 1, MPI_INT, &in, &one, NULL, MPI_INT, 0, alone));
     CHECK(in == rank);

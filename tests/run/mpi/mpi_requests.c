@@ -411,6 +411,18 @@ static int cancel(void *extra, int complete)
     return MPI_SUCCESS;
 }
 
+static void test_null_list(void)
+{
+    MPI_Request none = MPI_REQUEST_NULL;
+    if (conform_is_mpich()) return;
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    OK(MPI_Startall(0, NULL));
+    FAILS(MPI_ERR_ARG, MPI_Startall(1, NULL));
+    FAILS(MPI_ERR_COUNT, MPI_Startall(-1, &none));
+    FAILS(MPI_ERR_REQUEST, MPI_Startall(1, &none));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+}
+
 static void test_generalized(void)
 {
     MPI_Request requests[3];
@@ -441,6 +453,7 @@ int main(int argc, char **argv)
     from = (rank + size - 1) % size;
     test_lists();
     test_generalized();
+    test_null_list();
     /* a blocking send to itself hangs in MPICH */
     if (size > 1 || !mpich) {
         test_status();
