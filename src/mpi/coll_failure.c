@@ -26,8 +26,6 @@ static void lost_describe(const struct group *members, char *text, size_t size)
 static _Noreturn void failure_abort(const struct coll *coll, const char *what)
 {
     char lost[128] = "", detail[256] = "", line[640];
-    const char *function = coll->function;
-    if (function[0] == 'P') function++;
     if ((coll->comm->follows_world || world_learn(coll->members)) &&
         world_refresh())
         lost_describe(coll->called, lost, sizeof lost);
@@ -36,8 +34,9 @@ static _Noreturn void failure_abort(const struct coll *coll, const char *what)
              "Abort(%d) on node %d (rank %d in comm 0x%08x): Fatal error in "
              "%s: %s%s%s%s%s (PCCL_ON_FAILURE=abort)",
              MPIX_ERR_PROC_FAILED, coll->called->rank, coll->called->rank,
-             HANDLE_BITS(coll->comm->object.handle), function, what,
-             *lost ? ": rank " : "", lost, *detail ? ": " : "", detail);
+             HANDLE_BITS(coll->comm->object.handle),
+             public_name(coll->function), what, *lost ? ": rank " : "", lost,
+             *detail ? ": " : "", detail);
     env_abort(MPIX_ERR_PROC_FAILED, line);
 }
 

@@ -152,11 +152,6 @@ int error_note(int error_class, const char *format, ...)
     return error_class;
 }
 
-static const char *public_name(const char *function)
-{
-    return function[0] == 'P' && function[1] == 'M' ? function + 1 : function;
-}
-
 static _Noreturn void fatal(struct comm *comm, int code, const char *function)
 {
     const struct group *members =

@@ -99,6 +99,12 @@ int *error_last_used_code(void);
 int unsupported_comm(MPI_Comm comm, const char *function);
 int unsupported(const char *function);
 
+/* MPI_X, of the __func__ of PMPI_X; other names as they are. */
+static inline const char *public_name(const char *function)
+{
+    return function[0] == 'P' && function[1] == 'M' ? function + 1 : function;
+}
+
 /* Only records the text, for an error that is raised later. */
 int error_note(int error_class, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

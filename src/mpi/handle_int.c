@@ -23,18 +23,17 @@
     {                                                                          \
         return (MPI_##kind)HANDLE_OF(number);                                  \
     }
-#define INTEGER_VARIANT(name, kind) INTEGER(name, kind)
 
-INTEGER_VARIANT(Comm, Comm)
-INTEGER_VARIANT(Errhandler, Errhandler)
-INTEGER_VARIANT(Group, Group)
-INTEGER_VARIANT(Info, Info)
-INTEGER_VARIANT(Message, Message)
-INTEGER_VARIANT(Op, Op)
-INTEGER_VARIANT(Request, Request)
-INTEGER_VARIANT(Session, Session)
-INTEGER_VARIANT(Type, Datatype)
-INTEGER_VARIANT(Win, Win)
+INTEGER(Comm, Comm)
+INTEGER(Errhandler, Errhandler)
+INTEGER(Group, Group)
+INTEGER(Info, Info)
+INTEGER(Message, Message)
+INTEGER(Op, Op)
+INTEGER(Request, Request)
+INTEGER(Session, Session)
+INTEGER(Type, Datatype)
+INTEGER(Win, Win)
 
 /* Files are not offered, so there is only the null handle; in MPICH's ABI it is
  * a pointer. */

@@ -85,8 +85,7 @@ void rank_use_opt_in(void)
 static void give_reason(const char *function)
 {
     const char *none = NULL;
-    if (function[0] == 'P' && function[1] == 'M') function++;
-    (void)atomic_compare_exchange_strong(&reason, &none, function);
+    (void)atomic_compare_exchange_strong(&reason, &none, public_name(function));
 }
 
 void rank_use_keep(const char *function)

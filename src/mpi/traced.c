@@ -8,9 +8,8 @@ bool traced_begin(const struct comm *comm, int rank, MPI_Count bytes,
     if (comm && rank >= 0 && rank < comm_peers(comm)->size)
         member = comm_peers(comm)->ids[rank];
     uint64_t size = bytes < 0 ? UINT64_MAX : (uint64_t)bytes;
-    return world.pccl &&
-           pcclTraceBegin(world.pccl, function + (function[0] == 'P'), member,
-                          size) == pcclSuccess;
+    return world.pccl && pcclTraceBegin(world.pccl, public_name(function),
+                                        member, size) == pcclSuccess;
 }
 
 void traced_end(const bool *traced)

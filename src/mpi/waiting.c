@@ -17,7 +17,7 @@ static void tell(struct call_wait *w, const pcclWait_t *wait,
 {
     w->wait = *wait;
     w->wait.size = sizeof w->wait;
-    w->wait.call = function + (function[0] == 'P'); /* PMPI_ */
+    w->wait.call = public_name(function);
     if (world.pccl) (void)pcclWaitBegins(world.pccl, &w->wait);
 }
 
