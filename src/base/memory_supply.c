@@ -3,7 +3,6 @@
 
 #include "small_file.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 
 #include "secure_channel.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* control.c - requests to a running launcher. */
 #include "control.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

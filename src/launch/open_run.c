@@ -4,7 +4,6 @@
 #include "hook.h"
 
 #include <ev.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define HOOK_LIMIT 5.0 /* s */
