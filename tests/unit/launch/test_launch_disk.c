@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 int __real_quiet_write_all(int fd, const void *bytes, size_t size);
@@ -16,7 +17,8 @@ int __wrap_quiet_write_all(int fd, const void *bytes, size_t size);
 
 static struct ev_loop *loop;
 static pthread_t looping;
-static bool hangs, on_loop;
+static atomic_bool hangs;
+static bool on_loop;
 static int failure;
 static sem_t begun, go;
 static struct sink shared;
@@ -26,8 +28,9 @@ static char all[sizeof folder + 8], one[sizeof folder + 8];
 int __wrap_quiet_write_all(int fd, const void *bytes, size_t size)
 {
     if (pthread_equal(pthread_self(), looping)) on_loop = true;
-    if (hangs) sem_post(&begun);
-    if (hangs && !on_loop) sem_wait(&go);
+    bool hang = hangs; /* read once: then the test goes on */
+    if (hang) sem_post(&begun);
+    if (hang && !on_loop) sem_wait(&go);
     return failure ? failure : __real_quiet_write_all(fd, bytes, size);
 }
 
