@@ -43,7 +43,7 @@
       "a second post is cheaper than to add them all", "posts") \
     X(SUMS_LOOKS, 512, "looks", \
       "in vain, after which a member adds up the parts of others", \
-      "who is late may lack a processor", "posts") \
+      "a late member may lack a processor", "posts") \
     X(MANY_OPS, 3, "operations", \
       "at once or in a row, above which a result is confirmed and not kept", \
       "DONE hides behind the data of the next one", "Many at once") \

@@ -2,7 +2,7 @@
  * the links between them.
  *
  * A view is made from a PROPOSE, and nothing of it changes once its INSTALL has
- * come (view_complete). From then on it is counted: whoever keeps a pointer to
+ * come (view_complete). From then on it is counted: each holder of a pointer to
  * it has a reference. The session, the links, the history of what the program
  * was notified of and the MPI library have the same one. All that follows from
  * the list of members is worked out here, once, at a cost that is linear in it.

@@ -71,8 +71,10 @@ static int check_counts(const struct coll *coll, const struct side *side,
         MPI_Count count = numbers_at(side->counts, i);
         if (count < 0)
             result = MPI_ERR_COUNT;
-        else if (!side->handles) /* of 'w' displacements may be addresses */
-            result = check_buffer(side->buffer, count, *side->type);
+        else if (side->buffer || !side->handles) /* 'w' may have addresses */
+            result =
+                check_buffer(side->buffer, count,
+                             side->handles ? (*side->types)[i] : *side->type);
         (*side->into_counts)[i] = count;
         (*side->into_displs)[i] = numbers_null(side->displs)
                                       ? next

@@ -491,7 +491,8 @@ static void test_odd_with_itself(void)
 /* The root has counts and a buffer; the others may lack them. */
 static void test_no_counts(void)
 {
-    int root = size / 2, mine = -1, one = 1, in = 7;
+    int root = size / 2, mine = -1, one = 1, none = 0, in = 7;
+    MPI_Datatype type = MPI_INT;
     int *all = calloc((size_t)size, sizeof *all);
     int *counts = calloc((size_t)size, sizeof *counts);
     int *displs = calloc((size_t)size, sizeof *displs);
@@ -521,6 +522,8 @@ static void test_no_counts(void)
                                        1, MPI_INT, 0, alone));
     FAILS(MPI_ERR_BUFFER, MPI_Alltoallv(NULL, &one, NULL, MPI_INT, &in, &one,
                                         NULL, MPI_INT, alone));
+    FAILS(MPI_ERR_BUFFER, MPI_Alltoallw(&mine, &one, &none, &type, MPI_IN_PLACE,
+                                        &one, &none, &type, alone));
     CHECK(in == 7);
     OK(MPI_Gatherv(&mine, 1, MPI_INT, &in, &one, NULL, MPI_INT, 0, alone));
     CHECK(in == rank);
