@@ -68,7 +68,7 @@ bool reach_interface(const char *name, char *host, size_t size)
 
 static bool numeric(const struct address *address, struct io_addr *to)
 {
-    return *address->host != '\0' &&
+    return *address->host != '\0' && !strchr(address->host, '%') &&
            io_addr_numeric(address->host, address->port, false, to);
 }
 

@@ -14,7 +14,8 @@ void reach_list(uint16_t port, struct link_texts *addresses);
  * none. */
 bool reach_interface(const char *name, char *host, size_t size);
 
-/* Whether the host is an address, not a name. */
+/* Whether the host is an address that others can use: no name, and none of one
+ * interface (fe80::1%eth0). */
 bool reach_is_numeric(const struct address *address);
 
 /* Whether an interface of this host has the address. */

@@ -3,6 +3,7 @@
 #include "../../../src/launch/allocation.h"
 #include "../../../src/launch/bind.h"
 #include "../../../src/launch/hosts.h"
+#include "../../../src/launch/reach.h"
 #include "../../../src/launch/agent_link.h"
 
 #include <setjmp.h>
@@ -119,6 +120,26 @@ static void test_long_names(void **state)
         assert_false(hosts_parse(&list, name, error, sizeof error));
         assert_non_null(strstr(error, "is no host"));
         hosts_free(&list);
+    }
+}
+
+/* A link-local address with its interface is of no use to other hosts: ssh may
+ * have come by one. */
+static void test_addresses_for_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool good;
+    } cases[] = {{"10.0.0.7", true},
+                 {"2001:db8::7", true},
+                 {"fe80::1%lo", false},
+                 {"name", false},
+                 {"*", false}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct address a;
+        assert_true(address_parse(cases[i].text, 0, &a));
+        assert_int_equal(reach_is_numeric(&a), cases[i].good);
     }
 }
 
@@ -418,6 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_addresses_for_others),
         cmocka_unit_test(test_ways_of_ranks),
         cmocka_unit_test(test_hosts_left_out),
         cmocka_unit_test(test_placement),
