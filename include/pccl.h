@@ -28,8 +28,10 @@
  *
  * Threads. Any thread may call; calls on one communicator may run in parallel
  * where the operations themselves may (collectives with distinct tags, and
- * pcclArePeersPending beside them). pcclDestroyCommunicator must be the last
- * call on its communicator that begins; those under way end.
+ * pcclArePeersPending beside them). While pcclConnect looks a name up and
+ * dials, other calls on its communicator wait for that, but pcclCancel.
+ * pcclDestroyCommunicator must be the last call on its communicator that
+ * begins; those under way end.
  *
  * Processes. A communicator or a master belongs to the process that created it.
  * In a forked child its functions return pcclInvalidUsage, at once and without
