@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ROUNDS = 3, STATE = 300000 };
@@ -20,10 +19,15 @@ static void must(const struct peer *p, bool well, const char *what)
     if (!well) peer_fail(p, "%s", what);
 }
 
-static void idle(double seconds)
+/* No operation, and nobody is lost, for that time. */
+static void idle(const struct peer *p)
 {
-    struct timespec t = {.tv_sec = (time_t)seconds};
-    while (nanosleep(&t, &t) != 0) continue;
+    pcclEvent_t event = {.kind = pcclEventNone};
+    if (p->idle <= 0) return;
+    must(p,
+         pcclTakeEvent(p->comm, (int)(p->idle * 1000), &event) == pcclSuccess,
+         "out of the run while idle");
+    must(p, event.kind == pcclEventNone, "somebody is lost while idle");
 }
 
 /* The device gets the second address of its node, and loses the first: so does
@@ -135,7 +139,7 @@ int peer_through(struct peer *p)
     if (stays && p->number == 1 && p->say) peer_control(p, "%s", p->say);
     if (stays && p->moves && peer_loses(p, p->number)) move(p);
     if (stays && p->number < p->peers) {
-        idle(p->idle);
+        idle(p);
         (void)rounds(p);
     }
     gather(p);

@@ -2,6 +2,7 @@
  * thread and from a signal handler, time limits, and pcclDestroyCommunicator.
  * What the calls waited for goes on, and is taken up. */
 #include "house.h"
+#include "waiting_calls.h"
 
 #include <netinet/in.h>
 #include <signal.h>
@@ -27,27 +28,6 @@ static pcclReduceDescriptor_t sum(uint64_t tag)
 }
 
 /* ------------------------------------------------------ calls that wait */
-
-static pcclResult_t call_connect(pcclComm_t *comm)
-{
-    return pcclConnect(comm);
-}
-
-static pcclResult_t call_update(pcclComm_t *comm)
-{
-    return pcclUpdateTopology(comm);
-}
-
-static pcclResult_t call_pending(pcclComm_t *comm)
-{
-    bool pending;
-    return pcclArePeersPending(comm, &pending);
-}
-
-static pcclResult_t call_optimize(pcclComm_t *comm)
-{
-    return pcclOptimizeTopology(comm);
-}
 
 static pcclResult_t synchronize(pcclComm_t *comm, float *data)
 {
@@ -78,12 +58,6 @@ static pcclResult_t call_reduce_other(pcclComm_t *comm)
 {
     pcclReduceDescriptor_t d = sum(TAG);
     return pcclAllReduce(y, y, &d, comm, NULL);
-}
-
-static pcclResult_t call_take(pcclComm_t *comm)
-{
-    pcclEvent_t event;
-    return pcclTakeEvent(comm, -1, &event);
 }
 
 static pcclResult_t await_tag(pcclComm_t *comm, uint64_t tag)

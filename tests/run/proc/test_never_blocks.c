@@ -3,6 +3,7 @@
  * waits in a call on the same communicator, as it must. Deadlines are longer
  * than the patience of the test. With a short one, leaving ends as well. */
 #include "cluster.h"
+#include "waiting_calls.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,27 +27,6 @@ static uint64_t other; /* pcclMember_t.id */
 static pcclResult_t wait_nowhere(pcclComm_t *comm)
 {
     return pcclCancel(comm) == pcclSuccess ? pcclCancelled : pcclInternalError;
-}
-
-static pcclResult_t wait_connect(pcclComm_t *comm)
-{
-    return pcclConnect(comm);
-}
-
-static pcclResult_t wait_update(pcclComm_t *comm)
-{
-    return pcclUpdateTopology(comm);
-}
-
-static pcclResult_t wait_pending(pcclComm_t *comm)
-{
-    bool pending;
-    return pcclArePeersPending(comm, &pending);
-}
-
-static pcclResult_t wait_optimize(pcclComm_t *comm)
-{
-    return pcclOptimizeTopology(comm);
 }
 
 static pcclResult_t wait_sync(pcclComm_t *comm)
@@ -87,15 +67,9 @@ static pcclResult_t wait_partial(pcclComm_t *comm)
     return pcclAllReducePartial(x, x, &d, comm, NULL);
 }
 
-static pcclResult_t wait_event(pcclComm_t *comm)
-{
-    pcclEvent_t event;
-    return pcclTakeEvent(comm, -1, &event);
-}
-
 static pcclResult_t (*const waits[])(pcclComm_t *) = {
-    wait_nowhere, wait_connect, wait_update,  wait_pending, wait_optimize,
-    wait_sync,    wait_reduce,  wait_partial, wait_event};
+    wait_nowhere, call_connect, call_update,  call_pending, call_optimize,
+    wait_sync,    wait_reduce,  wait_partial, call_take};
 
 /* --------------------------------------------- calls that return at once */
 
@@ -193,7 +167,7 @@ static void body(struct seat *seat)
     SEAT_EQUAL(seat, pcclGetView(call.comm, NULL, NULL, NULL, members, 2),
                pcclSuccess);
     other = members[1 - seat->index].id;
-    if (call.run == wait_connect) call.comm = seat_create(seat);
+    if (call.run == call_connect) call.comm = seat_create(seat);
     seat_report(seat, READY, 0);
     (void)seat_hear(seat);
     SEAT_EQUAL(seat, pthread_create(&thread, NULL, run, &call), 0);
