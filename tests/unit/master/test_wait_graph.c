@@ -3,6 +3,7 @@
 #include "founded.h"
 
 #include "../../../src/base/scope.h"
+#include "../../../src/master/watch/stall.h"
 #include "../../../src/master/watch/wait_graph.h"
 
 enum { MEMBERS = 4, TAG = 7 };
@@ -84,12 +85,37 @@ static void test_a_report_ends_with_its_view(void **state) /* W2 */
     assert_non_null(wait_report(master, 0));
 }
 
+static uint32_t operations_told(void)
+{
+    struct stall stalls[MEMBERS];
+    uint32_t told = 0, count = stall_find(master, 0, stalls, MEMBERS);
+    for (uint32_t i = 0; i < count; i++)
+        told += stalls[i].object == STALL_OPERATION;
+    return told;
+}
+
+/* An operation is judged once, by the first waiter that is heard. */
+static void test_a_silent_waiter_judges_nothing(void **state) /* W4 */
+{
+    (void)state;
+    for (uint32_t i = 0; i < MEMBERS; i++) (void)waits_in(i, 0);
+    now += 1;
+    assert_int_equal(operations_told(), 1);
+    now += 2 * PCCL_TIME_TO_PING(master->deadline) + 1;
+    struct wire_msg beat = {.type = WIRE_HEARTBEAT};
+    for (uint32_t i = 1; i < MEMBERS; i++) step(MASTER_RECEIVED, i, &beat);
+    assert_true(wait_is_silent(master, 0));
+    assert_false(wait_is_silent(master, 1));
+    assert_int_equal(operations_told(), 1);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_others_have_no_part_in_a_scope),
         TEST(test_a_report_ends_with_its_view),
+        TEST(test_a_silent_waiter_judges_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
