@@ -78,6 +78,7 @@ static void until_empty(void)
 static void test_a_disk_that_hangs(void **state)
 {
     (void)state;
+    assert_false(on_loop);
     hangs = true;
     sink_message(&shared, "one");
     sem_wait(&begun);
@@ -98,6 +99,7 @@ static void test_a_disk_that_hangs(void **state)
 static void test_a_file_that_hangs(void **state)
 {
     (void)state;
+    assert_false(on_loop);
     const struct stream_name name = {.label = "[0] ", .files = {one, one}};
     static struct stream stream;
     int ends[2];
@@ -121,6 +123,7 @@ static void test_a_file_that_hangs(void **state)
 static void test_room(void **state)
 {
     (void)state;
+    assert_false(on_loop);
     static char line[LINE_SIZE];
     const struct stream_name name = {.files = {one, one}};
     static struct stream stream;
@@ -148,6 +151,7 @@ static void test_room(void **state)
 static void test_last_words(void **state)
 {
     (void)state;
+    assert_false(on_loop);
     static char line[LINE_SIZE];
     static struct stream filler, stream;
     int ends[2];
@@ -179,6 +183,7 @@ static void test_last_words(void **state)
 static void test_a_full_disk(void **state)
 {
     (void)state;
+    assert_false(on_loop);
     const struct stream_name name = {.files = {one, one}};
     static struct stream stream;
     failure = ENOSPC;
